@@ -113,3 +113,14 @@ test.each(Object.entries(levels))('%s: at most %d odd phrases in 1,000 words', (
   const density = (1000 * sum(found.map(flagsOf))) / sum(found.map(wordsOf))
   expect([density > level, density > level ? flagged : []]).toEqual([false, []])
 })
+
+const NAME = /\b(?:test|it)(?:\.\w+(?:\((?:[^()]|\([^()]*\))*\))?)*\(\s*(['"`])((?:(?!\1)[^\\]|\\.)+)\1,/g
+
+test('at most one test name of 100 has an odd phrase', () => {
+  const names = [...files(join(root, 'test'))].flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(NAME)].map(([, , name = '']) => name.replaceAll(/\\(.)/g, '$1')),
+  )
+  expect(names.length).toBeGreaterThan(2500)
+  const flagged = names.filter((name) => flagsOf(name) > 0)
+  expect([flagged.length * 100 > names.length, flagged]).toEqual([false, expect.anything()])
+})

@@ -189,7 +189,7 @@ onEachDatabase('retention', (open) => {
     expect(left.map(({ id }) => id)).toEqual([open.id, recent.id])
   })
 
-  test('commands of requests with an idempotency key, whose ids have no time, are deleted and kept like others', async () => {
+  test('commands of requests with an idempotency key are deleted and kept like others, although their ids have no time', async () => {
     const named = (at: number, digit: string) => ({
       ...command(at, 'executed'),
       id: `${digit.repeat(8)}-0000-8000-8000-${String(at).slice(-12).padStart(12, '0')}`,

@@ -171,7 +171,7 @@ test.each(['1', 'March', '2026-02-30', '2026-13-01T00:00:00Z', '01/02/2026', 'in
   },
 )
 
-test('--owner is a name first: the owner whose name is a number takes precedence over the owner with that id', async () => {
+test('--owner is a name first: an owner with a number as name takes precedence over the owner with that id', async () => {
   const list = async (command: string) => json(await run(command, 'list', '--owner', '1')) as unknown[]
   const add = (owner: string, email: string) => run('contacts', 'add', '--owner', owner, '--email', email)
   json(await add('1', 'first@example.com'))

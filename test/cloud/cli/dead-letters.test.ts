@@ -59,7 +59,7 @@ test('the dead-letters command lists all dead letters, or those of a hub, as JSO
   expect(await json('list', '--limit', '1')).toMatchObject([0, '', [{ id: 1 }]])
 })
 
-test('applied dead letters are deleted, and one that fails again gives exit code 1', async () => {
+test('applied dead letters are deleted, and a dead letter that fails again gives exit code 1', async () => {
   expect(await json('replay', '--hub', '1')).toMatchObject([
     1,
     '',

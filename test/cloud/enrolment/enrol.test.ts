@@ -83,7 +83,7 @@ onEachDatabase('enrolment', (open) => {
     expect(await enrol(code)).toMatchObject(refused)
   })
 
-  test('a board whose answer was lost gets the same answer again by its Idempotency-Key, and no other board does', async () => {
+  test('a board gets the same answer again by its Idempotency-Key after a lost answer, and no other board does', async () => {
     const { newCode, call } = await world(open)
     const body = { claim_code: await newCode(), csr }
     const attempt = (key: string) =>

@@ -86,7 +86,7 @@ onEachDatabase('alarms', (open) => {
     },
   )
 
-  test('a problem that returns after its alarm was acknowledged is reported once more', async () => {
+  test('a problem that returns after its alarm was acknowledged is reported again, once', async () => {
     const replaced: Incident = { hubId: 1, kind: 'controller_replaced', subject: 'controller front' }
     await raise(replaced)
     const [{ id } = { id: '' }] = await rows()
@@ -209,7 +209,7 @@ onEachDatabase('alarms', (open) => {
     expect(await types()).toEqual(['alarm.raised', 'alarm.cleared'])
   })
 
-  test('the alarm of a silent hub becomes critical once, but not if the hub is heard in time', async () => {
+  test('the alarm of a silent hub becomes critical once, but not if the hub reports in time', async () => {
     const silent: Incident = { hubId: 1, kind: 'hub_silent', subject: null }
     await raise(silent)
     await raise({ ...silent, hubId: 2 })

@@ -329,7 +329,7 @@ describe('commands', () => {
       expect(await results(world)).toEqual(['offline'])
     })
 
-    test('the ledger completes the audit of a command whose process died before it was recorded', async () => {
+    test('the ledger completes the audit of a command if the process died before the record', async () => {
       const { world, cloud, hub, send } = await connected()
       hub.onCommand = () => ({})
       expect(await send(20)).toMatchObject({ kind: 'executed' })

@@ -75,7 +75,7 @@ describe('heartbeats', () => {
     expect(asked.flat().toSorted((a, b) => a - b)).toEqual(hubs.map((_, index) => index + 1))
   })
 
-  test('a heartbeat of a session whose will has arrived does not make its hub connected again', async () => {
+  test('a heartbeat of a session does not make its hub connected again after the will', async () => {
     const { world, hubs } = await connected(1)
     beat(hubs)
     await world.pass(100)

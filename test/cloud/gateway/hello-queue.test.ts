@@ -150,7 +150,7 @@ describe('the queue of hellos', () => {
     expect(queue.paceMs).toBe(before)
   })
 
-  test('presence checks are answered one after another, and no other hello waits for them', async () => {
+  test('presence checks are answered one after another, and other hellos do not wait for them', async () => {
     const { scheduler, clock, queue, enter, answered } = setUp({ greetAtOnce: 4 })
     enter(1, 's', true)
     await scheduler.run(500)

@@ -215,7 +215,7 @@ describe('the outbox stream', () => {
   test.each([
     { why: 'is null', inbox: { epoch: null, cursor: 0, tag: 0 } },
     { why: 'is another', inbox: { epoch: 'e'.repeat(32), cursor: 4, tag: 9 } },
-  ])('a hub whose inbox epoch $why gets a new epoch with a snapshot', async ({ inbox }) => {
+  ])('a hub with an inbox epoch that $why gets a new epoch with a snapshot', async ({ inbox }) => {
     const { world, hub } = await connected()
     const before = hub.welcomes.at(-1)!.outbox.epoch
     hub.inbox = inbox
@@ -231,7 +231,7 @@ describe('the outbox stream', () => {
     { why: 'ahead of the outbox', change: { cursor: 9 } },
     { why: 'before deleted entries', change: { cursor: 0, tag: 0 } },
     { why: 'at another tag', change: { tag: 1 } },
-  ])('a hub whose inbox is $why gets a new epoch with a snapshot', async ({ change }) => {
+  ])('a hub with an inbox that is $why gets a new epoch with a snapshot', async ({ change }) => {
     const { world, hub } = await connected()
     const before = hub.welcomes.at(-1)!.outbox.epoch
     hub.inbox = { ...hub.inbox, ...change }

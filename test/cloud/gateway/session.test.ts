@@ -56,7 +56,7 @@ describe('hello and welcome', () => {
     expect(hub.welcomes.at(-1)?.ledger).toMatchObject({ cursor: 2, restart: true })
   })
 
-  test('an epoch that the cloud has left, or whose start it missed, is not applied, because it may be old', async () => {
+  test('an epoch is not applied if the cloud has left it or has missed its start, because it may be old', async () => {
     const { world, hub } = await World.connected()
     const first = hub.ledger
     hub.newEpoch()
@@ -165,7 +165,7 @@ describe('hello and welcome', () => {
   test.each([
     { by: 'the next hello', say: (hub: ScriptedHub) => void hub.hello() },
     { by: 'a heartbeat, answered with a request for a hello', say: (hub: ScriptedHub) => hub.heartbeat() },
-  ])('a hub whose will was lost gets its session back by $by', async ({ say }) => {
+  ])('a hub with a lost will gets its session back by $by', async ({ say }) => {
     const world = await World.create()
     const { hub, late } = await startedAnew(world)
     hub.publish('hello', late)

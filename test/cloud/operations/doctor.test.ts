@@ -156,7 +156,7 @@ const faults: readonly [fault: string, check: string, result: CheckResult, plant
     'FAIL',
     () => ({ IDENTITY_ISSUER: 'http://127.0.0.1:NOBODY' }),
   ],
-  ['an issuer whose clock is equal', 'clock', 'OK', () => issuer(0)],
+  ['an issuer with an equal clock', 'clock', 'OK', () => issuer(0)],
   ['a clock that differs by 20 s', 'clock', 'WARN', () => issuer(20_000)],
   ['a clock that differs by 2 minutes', 'clock', 'FAIL', () => issuer(120_000)],
   [

@@ -254,7 +254,7 @@ test('a step without an observation of the hub passes only with a remark, and a 
   )
 })
 
-test('crossed bins and rows are visible only to the technician, because the hub moves what it names', () => {
+test('crossed bins and rows are visible only to the technician, because the hub moves the part that it names', () => {
   const bench = begun()
   const crossed = bench.fault('crossed_bins', 'bin-1')
   take(bench, 'open/1')
@@ -293,7 +293,7 @@ test('an acceptance continues after a restart, except for the step in progress',
   expect(last(bench, 'content/1')).toMatchObject({ agrees: true })
 })
 
-test('a step that waits for a manual action can be stopped, and ends by itself', () => {
+test('a step that waits for a manual action can be stopped, and ends after its time', () => {
   const bench = begun()
   take(bench, 'open/1')
   bench.core.acceptance.beginSteps(['content/1'])

@@ -199,7 +199,7 @@ describe('a lock that fails to lock', () => {
     expect(bench.logged('error').filter((line) => line.includes('cannot be locked'))).toHaveLength(1)
   })
 
-  test('a lock whose line can be driven again in time is no alarm', () => {
+  test('a lock is no alarm if its line can be driven again in time', () => {
     const bench = stuck(TestHub.ready())
     bench.run(9000)
     bench.stuckLines.clear()

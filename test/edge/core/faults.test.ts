@@ -32,7 +32,7 @@ test('a jam without another facing is retried once, and then the unit is short',
 })
 
 test.each(['empty_turn', 'missed_drop'] as const)(
-  'a unit whose drop was not sensed (%s) is unconfirmed, is never retried, and blocks its facing until a count',
+  'a unit without a sensed drop (%s) is unconfirmed, is never retried, and blocks its facing until a count',
   (type) => {
     const bench = TestHub.ready()
     const fault = bench.fault(type, 'cabinet-1')

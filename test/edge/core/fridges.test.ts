@@ -39,8 +39,8 @@ const steady: FridgeFacts = {
 
 test.each<[string, Partial<FridgeFacts>, string]>([
   ['that is proven cold', { proof: 'cold', wasUnproven: true, unprovenForMs: 29 * MINUTE }, 'cold'],
-  ['whose last proof is recent', { unprovenForMs: 4 * MINUTE }, 'cold'],
-  ['whose last proof is some minutes old', { unprovenForMs: 5 * MINUTE }, 'doubt'],
+  ['with a recent last proof', { unprovenForMs: 4 * MINUTE }, 'cold'],
+  ['with a last proof that is some minutes old', { unprovenForMs: 5 * MINUTE }, 'doubt'],
   ['that was unknown, and has read cold once since', { wasUnproven: true, unprovenForMs: MINUTE }, 'doubt'],
   ['that is proven warm', { proof: 'warm', unprovenForMs: MINUTE }, 'doubt'],
   ['that is warm for too long', { proof: 'warm', unprovenForMs: 30 * MINUTE }, 'shutoff'],
@@ -51,7 +51,11 @@ test.each<[string, Partial<FridgeFacts>, string]>([
     'doubt',
   ],
   ['that cannot be read for too long', { isUnread: true, unprovenForMs: 30 * MINUTE }, 'shutoff'],
-  ['whose readings prove nothing for too long', { unprovenForMs: 30 * MINUTE, wasUnproven: true }, 'shutoff'],
+  [
+    'with readings that prove nothing for too long',
+    { unprovenForMs: 30 * MINUTE, wasUnproven: true },
+    'shutoff',
+  ],
   [
     'that is found after a long absence',
     { isInherited: true, unprovenForMs: 90 * MINUTE, watchedForMs: 1000 },
@@ -201,10 +205,11 @@ describe('fridges after a power cut', () => {
 
 /** Causes of a missing valid reading. */
 const causes: Record<string, (bench: TestHub) => void> = {
-  'whose probe gives no reading': (bench) => void bench.fault('broken_probe'),
-  'whose probe gives nonsense': (bench) => void bench.fault('probe_outliers', 'fridge-1', { probability: 1 }),
-  'whose controller falls silent': (bench) => void bench.fault('silent_port', 'cold'),
-  'whose controller has no power': (bench) => bench.room.power('off', 'cold'),
+  'with a probe without readings': (bench) => void bench.fault('broken_probe'),
+  'with a probe that reports nonsense': (bench) =>
+    void bench.fault('probe_outliers', 'fridge-1', { probability: 1 }),
+  'with a silent controller': (bench) => void bench.fault('silent_port', 'cold'),
+  'with a controller without power': (bench) => bench.room.power('off', 'cold'),
 }
 
 describe.each(Object.entries(causes))('a fridge %s', (cause, begin) => {

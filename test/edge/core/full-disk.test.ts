@@ -69,7 +69,7 @@ test('a hub starts on a full disk, connects to its controllers, and applies mess
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
 })
 
-test('I1: a controller whose report finds no space counts as not connected, and its evidence is awaited', () => {
+test('I1: a controller counts as not connected if its report finds no space, and its evidence is awaited', () => {
   const bench = TestHub.ready()
   bench.room.power('off', 'vending')
   bench.run(5000)

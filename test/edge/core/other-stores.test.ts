@@ -149,7 +149,7 @@ test('an order that an earlier store may have started, without evidence, fails a
   expect(bench.dispenses()).toEqual([])
 })
 
-test('units in doubt after a lost store and a lost memory are listed, blocked, and resolved by counts', () => {
+test('unconfirmed units after a lost store and a lost memory are listed, blocked, and resolved by counts', () => {
   const bench = TestHub.ready()
   const order = bench.order(1, { 4: 2 })
   bench.apply({ kind: 'order.queued', order })

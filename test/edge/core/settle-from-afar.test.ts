@@ -53,7 +53,7 @@ test('the result by a person at the hub, a count or a sensor stands', () => {
   expect(bench.stockErrors()).toEqual([])
 })
 
-test('an operation that the hub does not know is not found, and one that was never unknown is unchanged', () => {
+test('an operation that the hub does not know is not found, and an operation that was never unknown is unchanged', () => {
   const bench = TestHub.ready()
   expect(bench.command(settle(uuid(99))).results).toMatchObject([{ outcome: 'refused', reason: 'not_found' }])
   bench.queue(1, { 4: 1 })

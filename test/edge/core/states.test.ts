@@ -194,7 +194,7 @@ test('a bin with left units is reported as such until it is emptied and closed',
   expect(alarms(bench)).toContain('bin_blocked bin 1 false')
 })
 
-test('a bin with a failed motion is faulty, and the hub tests by itself whether it moves again', () => {
+test('a bin with a failed motion is faulty, and the hub tests automatically whether it moves again', () => {
   const bench = TestHub.ready()
   const fault = bench.fault('jam', 'bin-1')
   runRead(bench, 1000)

@@ -108,7 +108,7 @@ describe('a serial link', () => {
     expect(said).toContain('{"device":"bin-1","eventId":"b0000001.3","door":"open","occupied":true}')
   })
 
-  it('a serial link does not acknowledge a result whose handler threw, so that the result is repeated', () => {
+  it('a serial link does not acknowledge a result if its handler threw, so that the result is repeated', () => {
     const { runtime, controllers, events, results, open } = bench()
     controllers.start()
     runtime.clock.advance(10)

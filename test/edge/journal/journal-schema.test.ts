@@ -136,7 +136,7 @@ test.each([
   expect(files()).toEqual(before)
 })
 
-test('a journal whose build stored no digest is refused, with any tables', () => {
+test('a journal of a build that stored no digest is refused, with any tables', () => {
   open(1).close()
   const hand = new Sqlite(path())
   hand.exec('DROP TABLE journal_schema')

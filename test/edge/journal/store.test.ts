@@ -55,7 +55,7 @@ test('an error rolls everything back, effects included, and is thrown on', () =>
   expect(keys(store)).toEqual(['b'])
 })
 
-test('an effect may run a transaction, whose effects run after those already due', () => {
+test('an effect may run a transaction, and its effects run after the pending ones', () => {
   const store = open()
   const seen: string[] = []
   store.transact(() => {

@@ -89,7 +89,7 @@ describe('an attempt to log in', () => {
     ['ecdsa', undefined],
     ['rsa', 'sha256'],
     ['rsa', 'sha512'],
-  ] as const)('a valid signature by %s (%s) is accepted', (name, hash) => {
+  ] as const)('a valid signature by %s (algorithm: %s) is accepted', (name, hash) => {
     const own = privateOf(pairs[name].private)
     expect(authorize(keys, attemptOf(own, hash))?.key.type).toBe(own.type)
   })

@@ -123,7 +123,7 @@ describe('management commands', () => {
     expect(deeds).toEqual([])
   })
 
-  test('a command whose service does not stop stores nothing, and the service is started', async () => {
+  test('a command stores nothing if its service does not stop, and the service is started', async () => {
     answers.stop = failed
     const answer = await management.execute({ name: 'disable-bin', bin: 2 }, waits)
     expect(answer).toMatchObject({

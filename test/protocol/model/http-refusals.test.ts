@@ -9,7 +9,7 @@ test.each([
   ['gzip', false],
   ['identity, br', false],
   ['aws-chunked', false],
-])('a body with the Content-Encoding %s counts as plain: %s', (coding, expected) => {
+])('a body with the Content-Encoding %j counts as plain: %s', (coding, expected) => {
   expect(isPlainBody(coding)).toBe(expected)
 })
 

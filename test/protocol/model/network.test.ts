@@ -20,6 +20,6 @@ test.each([
   ['1:2:3', '1:2:3'],
   ['2001:db8::1::2', '2001:db8::1::2'],
   ['', ''],
-])('the network of the address %s is %s', (address, network) => {
+])('the network of the address %j is %j', (address, network) => {
   expect(networkOf(address)).toBe(network)
 })

@@ -119,7 +119,7 @@ const cases = Object.keys(tears).flatMap((tear) =>
 )
 
 test.each(cases)(
-  'a secret survives a power cut at any byte of the first start ($tear written, names $keptNames, before: $before)',
+  'a secret survives a power cut at any byte of the first start ($tear written, names $storedNames, before: $before)',
   ({ tear, storedNames, before }) => {
     const { steps } = life(Infinity, storedNames, tears[tear]!, before)
     expect(steps).toBeGreaterThan('the first secret'.length)

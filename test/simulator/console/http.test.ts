@@ -246,7 +246,7 @@ describe('the simulator’s HTTP interface', () => {
     expect((await app.request('/index-b2.js')).status).toBe(404)
   })
 
-  test('a build without its pages says so in one sentence, and serves everything else', async () => {
+  test('a build without its pages is reported in one sentence, and serves everything else', async () => {
     const missing = pageAssets(
       {
         readdirSync: () => {

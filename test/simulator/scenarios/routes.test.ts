@@ -66,13 +66,16 @@ test.each([
   ['DELETE', '/api/recording', undefined, 409, 'nothing is being recorded'],
   ['DELETE', '/api/recording?name=A', undefined, 422, 'small letters'],
   ['POST', '/api/hubs/1/chance', { seed: -1 }, 422, 'seed'],
-] as const)('the request %s %s %j is refused in words', async (method, path, body, status, message) => {
-  const answer = await call(method, path, body)
-  expect(answer).toMatchObject({
-    status,
-    json: { error: { message: expect.stringContaining(message) as string } },
-  })
-})
+] as const)(
+  'the request %s %s (body: %j) is refused in words',
+  async (method, path, body, status, message) => {
+    const answer = await call(method, path, body)
+    expect(answer).toMatchObject({
+      status,
+      json: { error: { message: expect.stringContaining(message) as string } },
+    })
+  },
+)
 
 test('the body limit of a scenario text is the limit of a scenario, not that of other bodies', async () => {
   const long = `${text}# ${'x'.repeat(100_000)}\n`

@@ -33,7 +33,7 @@ test.each([
   ['1,2,3', null],
   ['4', 'wrong_weekday'],
   ['7', 'wrong_weekday'],
-])('a deal for the weekdays %s on a Wednesday is %s', (value, verdict) => {
+])('a deal for the weekdays %s on a Wednesday has the obstacle %s', (value, verdict) => {
   expect(judge({ constraints: { WEEKDAYS: value } })).toBe(verdict)
 })
 
@@ -48,7 +48,7 @@ test.each([
   ['22:00-02:00', '02:00', null],
   ['22:00-02:00', '02:01', 'wrong_time'],
   ['00:00-23:59', '23:59', null],
-])('a deal with the window %s at %s is %s', (value, clock, verdict) => {
+])('a deal with the window %s at %s has the obstacle %s', (value, clock, verdict) => {
   const [hours, minutes] = clock.split(':').map(Number) as [number, number]
   expect(
     judge({ constraints: { TIMEWINDOW: value } }, { time: { ...noon, minute: hours * 60 + minutes } }),
@@ -80,7 +80,7 @@ test.each([
   [0, null],
   [1, 'not_first_order'],
   [null, 'not_first_order'],
-])('a first-order deal with %s earlier orders is %s', (paidOrders, verdict) => {
+])('a first-order deal with %s earlier orders has the obstacle %s', (paidOrders, verdict) => {
   expect(judge({ constraints: { FIRSTORDER: '1' } }, { buyer: { paidOrders } })).toBe(verdict)
   expect(judge({ triggers: [trigger('FIRST_ORDER')] }, { buyer: { paidOrders } })).toBe(verdict)
   expect(judge({ constraints: { FIRSTORDER: '0' } }, { buyer: { paidOrders } })).toBeNull()
@@ -98,7 +98,7 @@ test.each<[ConstraintType, Uses, string | null]>([
   ['MAXUSES_DEVICE', { total: 9, byUser: 0, byDevice: 2 }, 'device_limit'],
   ['MAXUSES_DEVICE', { total: 9, byUser: 2, byDevice: null }, 'device_limit'],
   ['MAXUSES_DEVICE', { total: 0, byUser: null, byDevice: null }, 'device_limit'],
-])('a deal with %s of 2 and the uses %j is %s', (type, uses, verdict) => {
+])('a deal with %s of 2 and the uses %j has the obstacle %s', (type, uses, verdict) => {
   expect(judge({ constraints: { [type]: '2' } }, { usesOf: () => uses })).toBe(verdict)
 })
 

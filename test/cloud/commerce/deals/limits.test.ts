@@ -194,7 +194,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     expect(totals.toSorted((a, b) => a! - b!)).toEqual([200, 250])
   })
 
-  test('an order whose drop is reported during its end does not release its use', async () => {
+  test('an order does not release its use if a drop is reported during its end', async () => {
     const shop = await openShop(await open(), plenty)
     const { context, clock } = shop
     const { db } = context

@@ -105,7 +105,7 @@ onEachDatabase('the snapshot of what a hub must know', (open) => {
     expect(await known(2)).toEqual([5, 6].map(operation))
   })
 
-  test('the snapshot leaves out an operation resolved as dropped whose drop the hub may have lost before its report', async () => {
+  test('the snapshot leaves out an operation resolved as dropped if the hub may have lost the drop before its report', async () => {
     await unknown(1, 'sensor', 1, 1)
     await unknown(2, 'person', 1, 1)
     await drop(2)

@@ -118,7 +118,7 @@ onEachDatabase('the debt of a wallet', (open) => {
     ])
   })
 
-  test('a won dispute restores the whole deposit, whatever part of the debt was paid meanwhile', async () => {
+  test('a won dispute restores the whole deposit, whatever part of the debt was paid before', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 500)
@@ -178,7 +178,7 @@ onEachDatabase('the debt of a wallet', (open) => {
     await ledgerAddsUp(shop.context.db.kysely)
   })
 
-  test('an owner’s refund to the wallet of a deleted user fails, raises the alarm and credits nobody', async () => {
+  test('an owner’s refund to the wallet of a deleted user fails, raises the alarm and credits no wallet', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 300)

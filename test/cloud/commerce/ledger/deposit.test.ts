@@ -29,7 +29,7 @@ const wrapped = (change: (sandbox: CardProcessor) => Partial<CardProcessor>): Sh
 
 onEachProcessor('deposits', (open) => {
   test.for(['pm_card_visa', 'pm_usBankAccount', null])(
-    'a deposit by %s is pending until the webhook credits it',
+    'a deposit (payment method: %s) is pending until the webhook credits it',
     async (method) => {
       const shop = await open()
       const userId = await shop.customer()

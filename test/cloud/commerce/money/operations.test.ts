@@ -45,7 +45,7 @@ function losing({ call }: KindCase, doesIt: boolean) {
   return { trouble, wrapProcessor }
 }
 
-onEachProcessor('money operations:', (open) => {
+onEachProcessor('money operations', (open) => {
   for (const one of kinds)
     for (const isRefused of one.canBeRefused ? [false, true] : [false]) {
       const what = `${one.name} that the processor ${isRefused ? 'refuses' : 'carries out'}`

@@ -163,7 +163,7 @@ async function serve(shop: Shop, orderId: number, binNumber: number, comes: bool
   if (comes) await shop.report({ kind: 'order.completed', order_id: orderId })
 }
 
-describe('a hub whose bins are all blocked', () => {
+describe('a hub with no free bin', () => {
   const taken = (bins: BinAtHub[], disabled: number[], orders: OrderAtHub[]) =>
     takenBins(bins, disabled, orders)?.map(({ reason }) => reason) ?? null
   const held = { order_id: '7', state: 'held' } as const

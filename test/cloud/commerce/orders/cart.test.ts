@@ -220,7 +220,7 @@ onEachDatabase('deleting an order', (open) => {
   const drop = (shop: Shop, order: { id: number; user_id: number }) =>
     deleteOrder(shop.services, { orderId: order.id, userId: order.user_id }, 'user')
 
-  test('the deletion of an order removes a cart, also one that waits for its cardholder', async () => {
+  test('the deletion of an order removes a cart, also a cart that waits for its cardholder', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const cart = await shop.cart(userId, { 1: 1 })

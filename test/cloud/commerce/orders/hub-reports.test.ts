@@ -61,7 +61,7 @@ onEachDatabase('a hub’s reports', (open) => {
     expect(await shop.items(order_id)).toMatchObject([{ qty_dropped: 3 }])
   })
 
-  test('COMPLETED of an order whose READY could not be applied refunds the undropped units', async () => {
+  test('COMPLETED of an order refunds the undropped units if READY could not be applied', async () => {
     const shop = await openShop(await open())
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
     const [item] = await shop.items(order_id)

@@ -29,7 +29,7 @@ onEachDatabase('the evidence of an order', (open) => {
     expect(evidence.map(({ kind }) => kind)).toEqual(['paid'])
   })
 
-  test('an order whose units the sensor saw owes nothing', async () => {
+  test('an order owes nothing if the sensor saw all units', async () => {
     const service = await openService(open)
     const { owed, summary, evidence } = await read(service, await ready(service, 2))
     expect([owed, summary]).toEqual([

@@ -136,7 +136,7 @@ onEachProcessor('the order of money events', (open) => {
     await ledgerAddsUp(shop.context.db.kysely)
   })
 
-  test('a dispute whose loss and win arrive in any sequence leaves the order paid and raises no alarm', async () => {
+  test('a dispute that is lost and won, in any sequence of its events, leaves the order paid and raises no alarm', async () => {
     const shop = await open()
     const { id, intent } = await completedOrder(shop)
     const dispute: Move = { kind: 'dispute', ref: 'dp_late', amount: 271 }

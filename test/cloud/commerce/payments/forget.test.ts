@@ -91,7 +91,7 @@ onEachProcessor('the deletion of a customer at the processor', (open) => {
     },
   )
 
-  test('a customer whose creation the processor never confirmed is deleted there too', async () => {
+  test('a customer is deleted at the processor too if the processor never confirmed the creation', async () => {
     let isDown = true
     const shop = await open({
       wrapProcessor: (real) => ({

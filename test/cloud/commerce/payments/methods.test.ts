@@ -310,7 +310,7 @@ onEachProcessor('payment methods', (open) => {
     expect(await brands(shop, userId)).toEqual(['visa (default)'])
   })
 
-  test('a customer whose creation the processor did not confirm is found by the next attempt', async () => {
+  test('a customer is found by the next attempt if the processor did not confirm the creation', async () => {
     const { trouble, wrapProcessor } = silent('createCustomer', true)
     const shop = await open({ wrapProcessor })
     const userId = await shop.customer()

@@ -144,7 +144,7 @@ onEachProcessor('external refunds and disputes', (open) => {
     expect(await shop.refunds(id)).toHaveLength(1)
   })
 
-  test('a won dispute counts as paid again, and refunds that became due meanwhile are paid', async () => {
+  test('a won dispute counts as paid again, and refunds that became due during the dispute are paid', async () => {
     const shop = await open()
     const [delivered, failed] = [await shop.paidOrder({ 1: 1 }), await shop.paidOrder({ 1: 1 })]
     for (const { id } of [delivered, failed]) {

@@ -66,7 +66,7 @@ onEachProcessor('calls that were refused with 503', (open) => {
     ['pm_card_visa', S.QUEUED, 'succeeded'],
     ['pm_card_authenticationRequired', S.PENDING_PAYMENT, 'requires_action'],
   ] as const)(
-    'a payment whose result is published before its answer is lost is not refused: %s',
+    'a payment is not refused if its result is published before its answer is lost: %s',
     async ([method, processing_status, status]) => {
       const shop = await openWithEvents()
       const userId = await shop.customer()

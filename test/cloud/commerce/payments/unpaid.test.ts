@@ -160,11 +160,11 @@ onEachProcessor('unpaid orders', (open) => {
         }),
       },
     },
-    'a card whose processor asks for the customer again and again': {
+    'a card at a processor that asks for the customer again and again': {
       method: 'pm_card_authenticationRequired',
       options: { wrapProcessor: (real) => ({ ...real, cancelIntent: status('requires_action') }) },
     },
-    'a card whose processor never answers': {
+    'a card at a processor that never answers': {
       method: 'pm_card_visa',
       refused: true,
       options: {

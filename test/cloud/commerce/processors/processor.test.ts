@@ -48,7 +48,7 @@ onEachProcessor('card processors', (open) => {
     ['pm_usBankAccount', 'processing'],
     [null, 'either'],
   ] as const)(
-    'a processor creates an intent of %s that is %s, and returns the same when asked',
+    'a processor creates an intent of %s with the state %s, and returns the same when asked',
     async ([method, status]) => {
       const shop = await open()
       const { processor, intent } = asking(shop)

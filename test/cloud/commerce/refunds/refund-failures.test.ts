@@ -56,7 +56,7 @@ onEachProcessor('failing refunds', (open) => {
     ['cannot be reached', down],
     ['has executed it and does not answer', late],
   ] as const)(
-    'a refund is 503 and paid once if the processor %s, and counts as refunded meanwhile',
+    'a refund is 503 and paid once if the processor %s, and counts as refunded until then',
     async ([, behaviour]) => {
       const { shop, trouble, begun } = await troubled(open, behaviour)
       const id = await begun()
@@ -122,7 +122,7 @@ onEachProcessor('failing refunds', (open) => {
   )
 
   test.for(['key 1', undefined])(
-    'a full refund of a queued order without an answer continues when it is requested again: %s',
+    'a full refund of a queued order without an answer continues when it is requested again (key: %s)',
     async (key) => {
       const { shop, trouble } = await troubled(open, down)
       const { id } = await shop.paidOrder({ 1: 2 })

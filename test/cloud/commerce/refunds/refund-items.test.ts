@@ -249,7 +249,7 @@ onEachProcessor('a full refund before picking', (open) => {
     )
   })
 
-  test('a full refund whose cancellation the hub reports before its answer is one refund of the owner', async () => {
+  test('a full refund is one refund of the owner if the hub reports the cancellation before its answer', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })
     const { commands } = shop.services

@@ -136,15 +136,18 @@ describe('failed controls', () => {
       details: { reason: 'fault' },
     },
     { outcome: refused('something new'), status: 502, details: { reason: 'fault' } },
-  ])('hardware_error: $outcome.kind $outcome.reason is $status', async (row) => {
-    shop.answer(row.outcome)
-    const answer = await post('close_bin')
-    expect(answer).toMatchObject({
-      status: row.status,
-      json: { error: { code: 'hardware_error', details: row.details } },
-    })
-    expect(shop.commands).toHaveLength(1)
-  })
+  ])(
+    'the outcome $outcome.kind (reason: $outcome.reason) is hardware_error with status $status',
+    async (row) => {
+      shop.answer(row.outcome)
+      const answer = await post('close_bin')
+      expect(answer).toMatchObject({
+        status: row.status,
+        json: { error: { code: 'hardware_error', details: row.details } },
+      })
+      expect(shop.commands).toHaveLength(1)
+    },
+  )
 
   test('a bin that the hub does not have, by its health or its answer, is bin_not_found', async () => {
     shop.answer(refused('not_found'))

@@ -89,7 +89,7 @@ test.each([
     code: 'order_state_conflict',
   },
   { outcome: { kind: 'failed', reason: 'nack' } as const, status: 502, code: 'hardware_error' },
-])('the outcome $outcome.kind with the reason $outcome.reason is $status $code', async (row) => {
+])('the outcome $outcome.kind (reason: $outcome.reason) is $status $code', async (row) => {
   shop.answer({ commandId: COMMAND, data: null, ...row.outcome })
   expect(await open()).toMatchObject({ status: row.status, json: { error: { code: row.code } } })
 })

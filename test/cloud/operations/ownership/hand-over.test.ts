@@ -40,7 +40,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
     expect([await figures(one), await figures(two)]).toEqual([2, 1])
   })
 
-  test('past orders of a moved hub can be refunded only by the former owner, whose figures and events change', async () => {
+  test('past orders of a moved hub can be refunded only by the former owner, and change only this owner’s figures and events', async () => {
     const { db, one, two, figures, sell, move, call } = await openHub(open)
     const id = await sell()
     await move(2)

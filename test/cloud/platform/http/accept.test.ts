@@ -15,6 +15,6 @@ test.each([
   ['application/json;q=0.5, text/csv;q=0.9', true],
   ['text/csv;q=0', false],
   ['image/png', false],
-])('for Accept %j, a caller prefers CSV to JSON: %j', (accept, expected) => {
+])('a caller with the Accept header %j prefers CSV to JSON: %j', (accept, expected) => {
   expect(prefersType(accept, 'text/csv')).toBe(expected)
 })

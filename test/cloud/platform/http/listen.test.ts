@@ -48,7 +48,7 @@ test('a caller’s address is that of its socket, whatever its headers claim', a
   expect(await address('203.0.113.9')).toBe('127.0.0.1')
 })
 
-test('behind trusted proxies a caller’s address is the one that they wrote, and earlier entries do not count', async () => {
+test('behind trusted proxies a caller’s address is the address that they wrote, and earlier entries do not count', async () => {
   const one = await serve(1)
   expect(await one.address('198.51.100.1, 203.0.113.9')).toBe('203.0.113.9')
   expect(await one.address()).toBe('127.0.0.1')
@@ -108,7 +108,7 @@ test('an answer closes the connection of a request with an unfinished body, for 
   }
 })
 
-test('beyond the limit of connections the one that waited longest is closed, and a new caller is served', async () => {
+test('beyond the limit of connections the longest waiting connection is closed, and a new caller is served', async () => {
   const { port, address } = await serve(0, { maxConnections: 3 })
   const idle = [1, 2, 3].map(() => stranger(port, 'GET / HTTP/1.1\r\n'))
   await Promise.all(idle.map(({ socket }) => new Promise((done) => socket.once('connect', done))))

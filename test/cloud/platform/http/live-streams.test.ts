@@ -5,7 +5,7 @@ import { virtualRuntime } from '../../../world/clock.ts'
 import { testContext } from '../../../world/context.ts'
 
 onEachDatabase('live streams', (open) => {
-  test('a reader whose source fails gets the end of its stream, and is not polled any more', async () => {
+  test('a reader gets the end of its stream if the source fails, and is not polled any more', async () => {
     const streams = new LiveStreams<string>(testContext(await open(), virtualRuntime()))
     let isAway = false
     const { body } = streams.open('a', {
@@ -19,7 +19,7 @@ onEachDatabase('live streams', (open) => {
     expect([streams.topics(), streams.isEmpty]).toEqual([[], true])
   })
 
-  test('a reader whose source is being polled when all streams end gets the end', async () => {
+  test('a reader gets the end if all streams end during a poll of its source', async () => {
     const streams = new LiveStreams<string>(testContext(await open(), virtualRuntime()))
     let answer: (text: string) => void = () => {}
     const { body } = streams.open('a', { poll: () => new Promise((resolve) => (answer = resolve)) })

@@ -119,7 +119,7 @@ test.each([
   ['57P01', 'terminating connection', 'the database is out of reach'],
   ['23505', 'duplicate key', undefined],
   [undefined, 'a fault of ours', undefined],
-])('the database error %s %s is described in one sentence: %s', (code, message, sentence) => {
+])('the database error %s "%s" has the description: %s', (code, message, sentence) => {
   const error = Object.assign(new Error(message), code !== undefined && { code })
   const words = outageText(error)
   if (sentence === undefined) expect(words).toBeUndefined()

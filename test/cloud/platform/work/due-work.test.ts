@@ -282,7 +282,7 @@ onEachDatabase('due work', (open) => {
     expect(await rows(shop)).toMatchObject([{ attempts: 1, last_error: 'no answer' }])
   })
 
-  test('work that is scheduled during its run runs once more', async () => {
+  test('work that is scheduled during its run runs again, once', async () => {
     const { shop, context } = await stage()
     const seen: string[] = []
     const kinds: WorkKinds = {

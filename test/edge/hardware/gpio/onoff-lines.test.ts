@@ -62,7 +62,7 @@ test('a missing GPIO chip is reported once by its label, and its lines are not',
   rmSync(root, { recursive: true })
 })
 
-test('a kernel without GPIO in sysfs is reported at once, with what the hub needs', () => {
+test('a kernel without GPIO in sysfs is reported at once, with the requirement of the hub', () => {
   const told: string[] = []
   const error = (_: object, message: string): void => void told.push(message)
   const lines = new OnoffLines({

@@ -173,7 +173,7 @@ onStripeShop('data sent to Stripe', (open, stripe) => {
     ).toBe(refs[1])
   })
 
-  test('the SDK retries once by itself, under the same key', async () => {
+  test('the SDK retries once automatically, under the same key', async () => {
     const shop = await open()
     stripe().fail('reset-after', ({ path }) => path === '/v1/payment_intents', 1)
     const userId = await shop.customer()

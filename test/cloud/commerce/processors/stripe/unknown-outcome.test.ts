@@ -91,7 +91,7 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
     },
   )
 
-  test('a request that arrives after its payment was abandoned charges nobody', async () => {
+  test('a request that arrives after its payment was abandoned charges no card', async () => {
     const shop = await open()
     stripe().fail('timeout-before', creation)
     const { orderId, result } = await begin(shop)
