@@ -12,7 +12,6 @@ import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { identityVerifier } from '../../cloud/platform/credentials/identity-token.ts'
 import { folderStore } from '../../cloud/platform/media/folder-store.ts'
 import { logSender } from '../../cloud/people/notifications/senders.ts'
-import { createSandbox } from '../../cloud/commerce/processors/sandbox/sandbox.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { HubHealth } from '../../protocol/model/hub-health.ts'
 import { eventData } from '../../protocol/contract/event-data.ts'
@@ -22,6 +21,7 @@ import { scopes } from '../../protocol/model/scopes.ts'
 import type { CallAnswer } from './cloud.ts'
 import { modelHub, register } from '../cloud/operations/ssh/model-hub.ts'
 import { scriptedPoster, type ScriptedPoster } from '../cloud/events/support/poster.ts'
+import type { OpenBank } from '../cloud/support/bank.ts'
 import type { OpenDatabase } from './database.ts'
 import { MEDIA_SECRET, mediaFolder } from '../cloud/support/media.ts'
 import { schemaDifferences } from '../contract/walk/shape.ts'
@@ -90,6 +90,8 @@ export async function openService(
     console,
     shopPage,
     isDemo = false,
+    openBank,
+    publishableKey,
     rates,
   }: {
     baseUrl?: string
@@ -99,11 +101,14 @@ export async function openService(
     shopPage?: PageAssets
     /** Enables the embedded issuer, and the owner's key for the demo. */
     isDemo?: boolean
+    /** Default: the sandbox. */
+    openBank?: OpenBank
+    publishableKey?: string
     rates?: RateClasses | undefined
   } = {},
 ): Promise<Service> {
   await stopLatest()
-  const shop = await openShop(await open())
+  const shop = await openShop(await open(), openBank && { openBank })
   await register(shop.context.db)
   const { context } = shop
   const { db, runtime } = context
@@ -138,7 +143,8 @@ export async function openService(
     broker: { kind: 'own', open: hub.openTransport },
     processId: 'test',
     enrolment: { mqttUrl: 'mqtts://larder.test:8883', brokerCa: () => undefined },
-    processor: createSandbox({ db, runtime }),
+    processor: shop.services.processor,
+    publishableKey,
     webhookSecret,
     verifyIdentity,
     poster,

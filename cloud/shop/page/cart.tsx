@@ -1,14 +1,13 @@
 import { ArrowLeft } from 'lucide'
 import type { JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { say } from '../../../protocol/ui/notices.tsx'
 import { filled, money, words } from './language.ts'
-import { cancel, confirm, isPaying, method, openCardForm, pay, testCards, waiting } from './payment.ts'
+import { cancel, cardWays, confirm, isPaying, pay, waiting, type Way } from './payment.ts'
 import { shopAddress } from './place.ts'
 import { Picture, Quantity } from './products.tsx'
 import { cart, hub, isBusy, products, session, wallet } from './store.ts'
+import { Ways } from './ways.tsx'
 
 /** The lines of an order with their prices. */
 export function Lines({ order, isOpen }: { order: Order; isOpen: boolean }): JSX.Element {
@@ -33,7 +32,7 @@ export function Lines({ order, isOpen }: { order: Order; isOpen: boolean }): JSX
           </li>
         ))}
       </ul>
-      <dl class="grid grid-cols-[1fr_auto] gap-1">
+      <dl class="grid grid-cols-[1fr_auto] gap-1 tabular-nums [&>dd]:text-right">
         {order.discount_total > 0 && (
           <>
             <dt>
@@ -58,71 +57,33 @@ export function Lines({ order, isOpen }: { order: Order; isOpen: boolean }): JSX
   )
 }
 
-function CardForm({ order }: { order: Order }): JSX.Element {
-  const at = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    openCardForm(at.current!, order.total, order.currency).catch((error: Error) => say(error.message, true))
-  }, [order.total])
-  return (
-    <div ref={at} data-card-form>
-      {words().card_form}
-    </div>
-  )
-}
-
-/** The ways to pay that this customer has here: value and label. */
-function waysToPay(order: Order): [string, string][] {
-  const cards = hub.value?.cards
-  const byWallet = session.value?.kind === 'person' && wallet.value >= order.total
+/** The ways to pay that this customer has here. */
+function waysToPay({ total, currency }: Order): Way[] {
+  const byWallet = session.value?.kind === 'person' && wallet.value >= total
   return [
     ...(byWallet
-      ? [
-          ['wallet', filled(words().wallet, { price: money(wallet.value, order.currency) })] as [
-            string,
-            string,
-          ],
-        ]
+      ? [['wallet', filled(words().wallet, { price: money(wallet.value, currency) })] as Way]
       : []),
-    ...(cards?.processor === 'sandbox'
-      ? testCards.map(([card, text]): [string, string] => [card, words()[text]])
-      : cards?.publishable_key
-        ? [['stripe', words().card] as [string, string]]
-        : []),
+    ...cardWays(),
   ]
 }
 
 function Payment({ order }: { order: Order }): JSX.Element {
+  const { total, currency } = order
   const ways = waysToPay(order)
-  const chosen = ways.find(([way]) => way === method.value)?.[0] ?? ways[0]?.[0]
-  if (chosen === undefined) return <p>{words().cards_missing}</p>
+  if (ways.length === 0) return <p>{words().cards_missing}</p>
   const isClosed = hub.value?.closed_reason !== null
   return (
     <form
       class="grid gap-3"
       onSubmit={(event) => {
         event.preventDefault()
-        method.value = chosen
         void pay()
       }}
     >
-      <fieldset class="grid">
-        <legend class="font-medium">{words().pay_with}</legend>
-        {ways.map(([way, label]) => (
-          <label key={way} class="flex items-center gap-3 min-h-11">
-            <input
-              type="radio"
-              name="method"
-              class="radio"
-              checked={way === chosen}
-              onChange={() => (method.value = way)}
-            />
-            {label}
-          </label>
-        ))}
-      </fieldset>
-      {chosen === 'stripe' && <CardForm order={order} />}
+      <Ways ways={ways} title={words().pay_with} amount={total} currency={currency} canSave />
       <button class="btn btn-primary" disabled={isPaying.value || isBusy.value || isClosed} data-pay>
-        {isPaying.value ? words().paying : filled(words().pay, { price: money(order.total, order.currency) })}
+        {isPaying.value ? words().paying : filled(words().pay, { price: money(total, currency) })}
       </button>
     </form>
   )

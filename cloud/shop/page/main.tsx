@@ -4,6 +4,7 @@ import { Icon } from '../../../protocol/ui/icon.tsx'
 import { pause } from '../../../protocol/ui/live.ts'
 import { Notices } from '../../../protocol/ui/notices.tsx'
 import { ThemeButton } from '../../../protocol/ui/theme.tsx'
+import { AccountView } from './account.tsx'
 import { CartView } from './cart.tsx'
 import { choose, filled, language, languages, money, words } from './language.ts'
 import { OrderView, OrdersView } from './order.tsx'
@@ -84,6 +85,9 @@ function Account(): JSX.Element | null {
     return (
       <p class="flex flex-wrap items-center gap-2">
         {filled(words().signed_in, { email: known.email ?? '' })}
+        <a class="btn btn-sm" href="#account">
+          {words().account}
+        </a>
         <button class="btn btn-sm" onClick={() => void signOut()}>
           {words().sign_out}
         </button>
@@ -158,6 +162,8 @@ function Page(): JSX.Element {
           <OrderView key={at.orderId} orderId={at.orderId} />
         ) : at.at === 'orders' ? (
           <OrdersView />
+        ) : at.at === 'account' ? (
+          <AccountView />
         ) : (
           <Shop />
         )}

@@ -1,93 +1,80 @@
 import { signal } from '@preact/signals'
-import type { PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
+import type { PaymentMethod, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
-import { words } from './language.ts'
-import { cart, checked, client, hub, readCustomer, readShop } from './store.ts'
+import { answerBank, cardOfForm } from './card-form.ts'
+import { filled, words } from './language.ts'
+import { cart, checked, client, hub, methods, readCustomer, readShop, session } from './store.ts'
 import { show } from './place.ts'
 
-/** Way to pay: `wallet`, a test card, or `stripe` for the processor's own form. */
+/** Way to pay: `wallet`, a saved card, a test card, or `stripe` for the processor's own form. */
 export const method = signal('')
+/** The card is saved after it has paid. */
+export const isSaved = signal(false)
 export const isPaying = signal(false)
 /** A payment that waits for its card's holder. */
 export const waiting = signal<PaymentResult | undefined>(undefined)
 
 /** The test cards of the sandbox that the page offers. */
-export const testCards = [
+const testCards = [
   ['pm_card_visa', 'card_visa'],
   ['pm_card_chargeDeclined', 'card_declined'],
   ['pm_card_authenticationRequired', 'card_authenticate'],
 ] as const
 
-/** The used part of Stripe's script. */
-interface StripeElements {
-  create(kind: 'payment'): { mount(at: HTMLElement): void }
-  submit(): Promise<{ error?: { message?: string } }>
-}
-interface Stripe {
-  elements(options: object): StripeElements
-  createPaymentMethod(
-    options: object,
-  ): Promise<{ paymentMethod?: { id: string }; error?: { message?: string } }>
-  handleNextAction(options: { clientSecret: string }): Promise<{ error?: { message?: string } }>
-}
-declare global {
-  var Stripe: ((key: string) => Stripe) | undefined
+/** A way to pay: value and label. */
+export type Way = [value: string, label: string]
+
+export const cardName = ({ brand, last4 }: PaymentMethod): string =>
+  filled(words().saved_card, { brand: brand.charAt(0).toUpperCase() + brand.slice(1), last4 })
+
+/** The cards that this customer can use here: saved ones first. */
+export function cardWays(): Way[] {
+  const cards = hub.value?.cards
+  const further: Way[] =
+    cards?.processor === 'sandbox'
+      ? testCards.map(([card, text]) => [card, words()[text]])
+      : cards?.publishable_key
+        ? [['stripe', words().card]]
+        : []
+  return [...methods.value.map((saved): Way => [saved.payment_method_id, cardName(saved)]), ...further]
 }
 
-const SCRIPT = 'https://js.stripe.com/v3/'
-let form: { stripe: Stripe; elements: StripeElements } | undefined
+export const isNewCard = (way: string | undefined): boolean =>
+  session.value?.kind === 'person' &&
+  way !== 'wallet' &&
+  !methods.value.some((saved) => saved.payment_method_id === way)
 
-/** Loads Stripe's script and shows its form. Only a customer who pays by card loads it. */
-export async function openCardForm(at: HTMLElement, total: number, currency: string): Promise<void> {
-  const key = hub.value?.cards.publishable_key
-  if (!key) return
-  if (!globalThis.Stripe)
-    await new Promise<void>((resolve, reject) => {
-      const script = Object.assign(document.createElement('script'), { src: SCRIPT })
-      script.addEventListener('load', () => resolve())
-      script.addEventListener('error', () => reject(new Error(words().errors.network_error)))
-      document.head.append(script)
-    })
-  const stripe = globalThis.Stripe!(key)
-  const elements = stripe.elements({
-    mode: 'payment',
-    amount: total,
-    currency: currency.toLowerCase(),
-    paymentMethodCreation: 'manual',
-  })
-  elements.create('payment').mount(at)
-  form = { stripe, elements }
-}
-
-/** The card's id. Undefined if the form is not complete. */
-async function cardOfForm(): Promise<string | undefined> {
-  if (!form) return undefined
-  const { stripe, elements } = form
-  const submitted = await elements.submit()
-  const made: Awaited<ReturnType<Stripe['createPaymentMethod']>> = submitted.error
-    ? submitted
-    : await stripe.createPaymentMethod({ elements })
-  if (made.paymentMethod) return made.paymentMethod.id
-  say(made.error?.message ?? words().errors.other, true)
-  return undefined
-}
-
-/** Pays the cart, at the total that the customer sees. */
-export async function pay(): Promise<void> {
-  const order = cart.value
-  if (!order || isPaying.value) return
+/** Executes one payment at a time, and shows what its form or bank objects to. */
+async function whilePaying(work: () => Promise<void>): Promise<void> {
+  if (isPaying.value) return
   isPaying.value = true
   try {
-    const about = { order_id: order.order_id, expected_total: order.total }
-    if (method.value === 'wallet')
-      return await paid(await client.call('POST /users/wallet/debit', { body: about }))
-    const card = method.value === 'stripe' ? await cardOfForm() : method.value
-    if (card === undefined) return
-    await paid(await client.call('POST /users/payments/pay', { body: { ...about, payment_method_id: card } }))
+    await work()
+  } catch (error) {
+    say((error as Error).message, true)
   } finally {
     isPaying.value = false
   }
 }
+
+const chosenCard = async (): Promise<string> =>
+  method.value === 'stripe' ? await cardOfForm() : method.value
+
+/** Pays the cart, at the total that the customer sees. */
+export const pay = (): Promise<void> =>
+  whilePaying(async () => {
+    const order = cart.value
+    if (!order) return
+    const about = { order_id: order.order_id, expected_total: order.total }
+    if (method.value === 'wallet') return paid(await client.call('POST /users/wallet/debit', { body: about }))
+    const saves = isSaved.value && isNewCard(method.value)
+    const body = {
+      ...about,
+      payment_method_id: await chosenCard(),
+      ...(saves && { save_payment_method: true }),
+    }
+    await paid(await client.call('POST /users/payments/pay', { body }))
+  })
 
 async function paid(
   result: Awaited<ReturnType<typeof client.call<'POST /users/payments/pay'>>>,
@@ -100,24 +87,36 @@ async function paid(
   }
   waiting.value = undefined
   cart.value = undefined
+  isSaved.value = false
   show(done.order_id)
 }
 
 /** Lets the card's holder confirm the payment, then completes it. */
-export async function confirm(): Promise<void> {
-  const payment = waiting.value
-  if (!payment || isPaying.value) return
-  isPaying.value = true
-  try {
-    if (form && payment.client_secret) {
-      const { error } = await form.stripe.handleNextAction({ clientSecret: payment.client_secret })
-      if (error) return say(error.message ?? words().errors.other, true)
-    }
+export const confirm = (): Promise<void> =>
+  whilePaying(async () => {
+    const payment = waiting.value
+    if (!payment) return
+    await answerBank(hub.value?.cards.publishable_key, payment.client_secret)
     const body = { order_id: payment.order_id, payment_intent_id: payment.payment_id }
     await paid(await client.call('POST /users/payments/confirm-payment', { body }))
-  } finally {
-    isPaying.value = false
-  }
+  })
+
+/** Adds money to the wallet. The processor's event credits it a moment later. */
+export const deposit = (cents: number): Promise<void> =>
+  whilePaying(async () => {
+    const body = { amount_cents: cents, payment_method_id: await chosenCard() }
+    const made = checked(await client.call('POST /users/wallet/deposit', { body }))
+    if (made) await answerBank(hub.value?.cards.publishable_key, made.client_secret)
+    await readCustomer()
+  })
+
+export async function removeCard(payment_method_id: string): Promise<void> {
+  checked(
+    await client.call('DELETE /users/payments/methods/{payment_method_id}', {
+      params: { payment_method_id },
+    }),
+  )
+  await readCustomer()
 }
 
 /** Cancels the unpaid order with its payment. */

@@ -1,11 +1,12 @@
 import { signal } from '@preact/signals'
 import { address, hubId } from './store.ts'
 
-/** The shown part: the products (with the cart beside them), the cart, one order, or the list of orders. */
-export type Place = { at: 'products' | 'cart' | 'orders' } | { at: 'order'; orderId: number }
+/** The shown part: the products (with the cart beside them), the cart, one order, the list of orders, or the account. */
+export type Place = { at: 'products' | 'cart' | 'orders' | 'account' } | { at: 'order'; orderId: number }
 
 function placeNow(): Place {
   if (location.hash === '#orders') return { at: 'orders' }
+  if (location.hash === '#account') return { at: 'account' }
   const order = /\/shop\/[^/]+\/orders\/(\d+)/.exec(location.pathname)
   if (order) return { at: 'order', orderId: Number(order[1]) }
   return { at: location.hash === '#cart' ? 'cart' : 'products' }

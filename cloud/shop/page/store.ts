@@ -1,5 +1,6 @@
 import { batch, computed, signal } from '@preact/signals'
 import { createClient, type Failure, type Result } from '../../../protocol/client/client.ts'
+import type { PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Product, Storefront } from '../../../protocol/contract/consumer-products.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
@@ -32,7 +33,11 @@ export const isUnknown = signal(false)
 export const isAway = signal(false)
 /** A change of the cart is under way. */
 export const isBusy = signal(false)
+/** Balance of the wallet, and deposits that have not arrived, in cents. */
 export const wallet = signal(0)
+export const pending = signal(0)
+/** The saved cards. */
+export const methods = signal<readonly PaymentMethod[]>([])
 export const count = computed(() => (cart.value?.items ?? []).reduce((sum, { qty }) => sum + qty, 0))
 export const quantityOf = (productId: number): number =>
   cart.value?.items.find((item) => item.product_id === productId)?.qty ?? 0
@@ -129,8 +134,15 @@ export async function readCustomer(): Promise<void> {
     running.value = here.find(isUnderWay)
   })
   if (found.kind === 'person') {
-    const balance = await client.call('GET /users/wallet/balance')
-    if (balance.ok) wallet.value = balance.data.balance_cents
+    const [balance, saved] = await Promise.all([
+      client.call('GET /users/wallet/balance'),
+      client.call('GET /users/payments/methods'),
+    ])
+    batch(() => {
+      if (balance.ok) wallet.value = balance.data.balance_cents
+      if (balance.ok) pending.value = balance.data.pending_cents
+      if (saved.ok) methods.value = saved.data
+    })
   }
 }
 

@@ -1,0 +1,88 @@
+import { signal } from '@preact/signals'
+import { Trash2 } from 'lucide'
+import type { JSX } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { Icon } from '../../../protocol/ui/icon.tsx'
+import { filled, money, words } from './language.ts'
+import { cardName, cardWays, deposit, isPaying, removeCard } from './payment.ts'
+import { show } from './place.ts'
+import { hub, methods, pending, readCustomer, session, wallet } from './store.ts'
+import { Ways } from './ways.tsx'
+
+/** Amounts that the page offers, in cents. */
+const AMOUNTS = [1000, 2000, 5000]
+const amount = signal(AMOUNTS[0]!)
+/** Interval at which a deposit under way is read, in milliseconds. */
+const READ_MS = 1500
+
+function Deposit({ currency }: { currency: string }): JSX.Element {
+  const ways = cardWays()
+  if (ways.length === 0) return <p>{words().cards_missing}</p>
+  return (
+    <form
+      class="grid gap-3"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void deposit(amount.value)
+      }}
+    >
+      <label class="grid gap-1">
+        <span class="font-medium">{words().add_money}</span>
+        <select
+          class="select w-full"
+          onChange={(event) => (amount.value = Number(event.currentTarget.value))}
+        >
+          {AMOUNTS.map((cents) => (
+            <option key={cents} value={cents} selected={cents === amount.value}>
+              {money(cents, currency)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Ways ways={ways} title={words().pay_with} amount={amount.value} currency={currency} />
+      <button class="btn btn-primary" disabled={isPaying.value} data-deposit>
+        {isPaying.value ? words().paying : filled(words().deposit, { price: money(amount.value, currency) })}
+      </button>
+    </form>
+  )
+}
+
+/** The wallet and the saved cards of a signed-in customer. */
+export function AccountView(): JSX.Element {
+  const { currency = 'USD' } = hub.value ?? {}
+  useEffect(() => {
+    void readCustomer()
+    const reading = setInterval(() => void (pending.value > 0 && readCustomer()), READ_MS)
+    return () => clearInterval(reading)
+  }, [])
+  if (session.value && session.value.kind !== 'person') return <p>{words().sign_in_first}</p>
+  return (
+    <div class="card bg-base-100 p-4 grid gap-4 max-w-2xl mx-auto w-full">
+      <h1 class="text-xl font-semibold">{words().account}</h1>
+      <div role="status" data-balance={wallet.value}>
+        <p>{filled(words().balance, { price: money(wallet.value, currency) })}</p>
+        {pending.value > 0 && <p>{filled(words().pending, { price: money(pending.value, currency) })}</p>}
+      </div>
+      <Deposit currency={currency} />
+      <h2 class="text-lg font-semibold">{words().saved_cards}</h2>
+      {methods.value.length === 0 && <p class="quiet">{words().saved_cards_none}</p>}
+      <ul class="grid gap-2">
+        {methods.value.map((saved) => (
+          <li key={saved.payment_method_id} class="flex items-center gap-2">
+            <span class="grow">{cardName(saved)}</span>
+            <button
+              class="btn btn-square"
+              aria-label={filled(words().remove_card, { name: cardName(saved) })}
+              onClick={() => void removeCard(saved.payment_method_id)}
+            >
+              <Icon icon={Trash2} />
+            </button>
+          </li>
+        ))}
+      </ul>
+      <button class="btn w-fit" onClick={() => show()}>
+        {words().buy_here}
+      </button>
+    </div>
+  )
+}

@@ -1,0 +1,192 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
+import type { PageAssets } from '../../protocol/page-assets.ts'
+import { openStripeBank } from '../cloud/support/bank.ts'
+import { startStripeServer } from '../cloud/support/stripe/server.ts'
+import { deliver } from '../cloud/support/webhooks.ts'
+import {
+  type Browser,
+  builtPage,
+  openBrowser,
+  overflowOf,
+  picture,
+  seriousProblems,
+} from '../support/browser.ts'
+import { missing, service } from '../support/services.ts'
+import type { Service } from '../world/service.ts'
+import { serveService, type ServedService } from './served-service.ts'
+
+const browserTest = service('chromium')
+/** Time that a busy machine may need, in milliseconds. */
+const PATIENCE_MS = 60_000
+const TEST_MS = 180_000
+
+/** Numbers that the stand-in of Stripe's form takes, and the test cards that they are. */
+const cards: Readonly<Record<string, string>> = {
+  '4242': 'pm_card_visa',
+  '3184': 'pm_card_authenticationRequired',
+}
+
+/** Does what the page needs of Stripe's script: a form in a frame of Stripe, and calls of Stripe's API. */
+const script = `globalThis.Stripe = (key) => {
+  if (!key.startsWith('pk_')) throw new Error('not a publishable key')
+  let card = ''
+  addEventListener('message', ({ data }) => { card = data.card ?? card })
+  const call = async (path, body) => {
+    const answer = await fetch('https://api.stripe.com/v1/' + path, { method: 'POST', body })
+    return answer.ok ? { paymentMethod: await answer.json() } : { error: { message: 'Your bank refused.' } }
+  }
+  return {
+    elements({ mode, amount, currency, paymentMethodCreation }) {
+      if (mode !== 'payment' || paymentMethodCreation !== 'manual' || currency !== 'usd') throw new Error('options')
+      const frame = document.createElement('iframe')
+      return {
+        create: () => ({
+          mount(at) {
+            if (at.childNodes.length > 0) throw new Error('the element is not empty')
+            Object.assign(frame, { src: 'https://js.stripe.com/form', title: 'Card', height: 120 })
+            frame.dataset.amount = amount
+            at.append(frame)
+          },
+          destroy: () => frame.remove(),
+        }),
+        update: (changed) => { frame.dataset.amount = changed.amount },
+        submit: async () => (card === '' ? { error: { message: 'Your card number is incomplete.' } } : {}),
+      }
+    },
+    createPaymentMethod: () => call('payment_methods', card),
+    handleNextAction: ({ clientSecret }) => call('authenticate', clientSecret),
+  }
+}`
+const form = `<!doctype html><title>Card</title>
+  <input aria-label="Card number" oninput="parent.postMessage({ card: this.value }, '*')">`
+
+/** Answers Stripe's addresses in the browser, so that no call leaves this machine. Returns the asked addresses. */
+async function standInForStripe(shown: Page, { shop }: Service): Promise<string[]> {
+  const asked: string[] = []
+  await shown.route(/^https:\/\/(js|api)\.stripe\.com\//, async (route) => {
+    const url = new URL(route.request().url())
+    asked.push(`${url.host}${url.pathname}`)
+    const headers = { 'Access-Control-Allow-Origin': '*' }
+    const body = route.request().postData() ?? ''
+    if (url.pathname === '/v3/') return route.fulfill({ contentType: 'text/javascript', body: script })
+    if (url.pathname === '/form') return route.fulfill({ contentType: 'text/html', body: form })
+    if (url.pathname === '/v1/payment_methods') return route.fulfill({ headers, json: { id: cards[body] } })
+    await shop.bank.approve(body.replace(/_secret.*/, ''))
+    return route.fulfill({ headers, json: {} })
+  })
+  return asked
+}
+
+describe('the customer’s cards', () => {
+  let browser: Browser
+  let built: { assets: PageAssets }
+  beforeAll(async () => {
+    if (missing('chromium')) return
+    built = await builtPage('cloud', 'shop')
+    browser = await openBrowser()
+  }, TEST_MS)
+  afterAll(() => browser?.close())
+
+  async function open(options: Parameters<typeof serveService>[0] = {}): Promise<ServedService> {
+    const served = await serveService({ shopPage: built.assets, ...options })
+    onTestFinished(() => served.close())
+    // The service works by a clock of its own, which moves with the real one.
+    const moving = setInterval(() => served.at.shop.clock.advance(200), 200)
+    onTestFinished(() => clearInterval(moving))
+    return served
+  }
+  async function blankPage(): Promise<Page> {
+    const { page } = await browser.open('about:blank', { width: 390 })
+    page.setDefaultTimeout(PATIENCE_MS)
+    return page
+  }
+  async function openCart(shown: Page): Promise<void> {
+    await shown
+      .locator('[data-product="1"]')
+      .getByRole('button', { name: /^Add one/ })
+      .click()
+    await shown.locator('[data-product="1"] [aria-live]').waitFor()
+    await shown.locator('[data-show-cart]').click()
+  }
+
+  browserTest(
+    'a customer pays with the form of a stand-in for Stripe, whose script is loaded with the cart, and confirms for the bank',
+    async () => {
+      const stripe = await startStripeServer()
+      onTestFinished(() => stripe.close())
+      const { at, base } = await open({ openBank: openStripeBank(stripe), publishableKey: 'pk_test_1' })
+      const shown = await blankPage()
+      const asked = await standInForStripe(shown, at)
+      await shown.goto(`${base}/shop/1`)
+      await shown
+        .locator('[data-product="1"]')
+        .getByRole('button', { name: /^Add one/ })
+        .click()
+      await shown.locator('[data-show-cart]').waitFor()
+      expect(asked).toEqual([])
+      await shown.locator('[data-show-cart]').click()
+      const frame = shown.locator('[data-card-form] iframe')
+      await frame.waitFor()
+      await shown.locator('[data-pay]').click()
+      await shown.getByText('Your card number is incomplete.').waitFor()
+      const before = await frame.getAttribute('data-amount')
+      await shown
+        .locator('aside')
+        .getByRole('button', { name: /^Add one/ })
+        .click()
+      await expect.poll(() => frame.getAttribute('data-amount'), { timeout: PATIENCE_MS }).not.toBe(before)
+      await shown.frameLocator('[data-card-form] iframe').getByLabel('Card number').fill('3184')
+      await picture(shown, 'shop-stripe-390-light')
+      await shown.locator('[data-pay]').click()
+      await shown.getByRole('button', { name: 'Confirm the payment' }).click()
+      await shown.locator('[data-status="QUEUED"]').waitFor()
+      expect(asked).toEqual([
+        'js.stripe.com/v3/',
+        'js.stripe.com/form',
+        'api.stripe.com/v1/payment_methods',
+        'api.stripe.com/v1/authenticate',
+      ])
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'a signed-in customer saves a card while paying, adds money to the wallet with it, pays from the wallet and removes the card',
+    async () => {
+      const { at, base } = await open()
+      const shown = await blankPage()
+      await shown.goto(`${base}/shop/1`)
+      await shown.getByRole('link', { name: 'Sign in' }).click()
+      await shown.getByRole('button', { name: 'Customer' }).click()
+      await shown.getByText('Signed in as customer@example.org').waitFor()
+      await openCart(shown)
+      await shown.getByLabel('Save this card for the next time').check()
+      await shown.locator('[data-pay]').click()
+      await shown.locator('[data-status="QUEUED"]').waitFor()
+
+      await deliver(at.shop)
+      await shown.getByRole('button', { name: 'Buy more' }).click()
+      await shown.getByRole('link', { name: 'Wallet and cards' }).click()
+      await shown.getByLabel('Visa ending in 4242', { exact: true }).check()
+      await shown.getByLabel('Add money').selectOption('$20.00')
+      await shown.locator('[data-deposit]').click()
+      await shown.getByText('$20.00 more is on its way.').waitFor()
+      await deliver(at.shop)
+      await shown.getByText('There is $20.00 in your wallet.').waitFor()
+      await picture(shown, 'shop-account-390-light')
+      expect([await overflowOf(shown), await seriousProblems(shown)]).toEqual([0, []])
+      await shown.getByRole('button', { name: 'Remove Visa ending in 4242' }).click()
+      await shown.getByText('You have saved no card.').waitFor()
+
+      await at.shop.context.db.kysely.updateTable('orders').set({ processing_status: 60 }).execute()
+      await shown.getByRole('button', { name: 'Show the products' }).click()
+      await shown.reload()
+      await openCart(shown)
+      await shown.getByLabel('Wallet ($20.00)').check()
+      await shown.locator('[data-pay]').click()
+      await shown.locator('[data-status="QUEUED"]').waitFor()
+    },
+    TEST_MS,
+  )
+})
