@@ -7,9 +7,12 @@ import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/dat
 const PRODUCTS = 60
 const CATEGORIES = 8
 const TWO_YEARS_MS = 730 * 86_400_000
+/** Rows of a statement, so that none reaches the database's time limit. */
+const ROWS_AT_ONCE = 20_000
 
 export interface BooksOptions {
-  file: string
+  /** `DATABASE_URL` of an empty database. */
+  url: string
   orders: number
   now: number
   /** Number of the hub's products, and lines per order. */
@@ -19,41 +22,62 @@ export interface BooksOptions {
 
 /**
  * A database with hub 1 and its orders of two years: two lines each, every fiftieth partly refunded, one
- * customer per ten orders. No summary exists yet.
+ * customer per ten orders, and an audit record for each order. No summary exists yet.
  */
 export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> {
-  const { file, orders, now, products = PRODUCTS, lines = 2 } = options
-  const db = openDatabase({ url: `sqlite:${file}` })
+  const { url, orders, now, products = PRODUCTS, lines = 2 } = options
+  const db = openDatabase({ url })
   await writeOwner(db)
   await writeHub(db, 1, { products, firstProduct: 1 })
   const users = Math.ceil(orders / 10)
+  const refunds = Math.floor(orders / 50)
   const since = now - TWO_YEARS_MS
+  const at = (order: string) => `cast(${since} + (${TWO_YEARS_MS} * 1.0 * ${order}) / ${orders} as bigint)`
   // Well distributed integers, equal in each run.
-  const numbers = (count: number) =>
-    sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < ${count})`
-  const at = sql`cast(${since} + (${TWO_YEARS_MS} * 1.0 * i) / ${orders} as integer)`
-  const statements = [
-    sql`insert into users (id, is_anonymous, created_at, updated_at)
-      ${numbers(users)} select i, 0, 0, 0 from n`,
-    sql`insert into orders (id, uuid, user_id, hub_id, owner_id, processing_status, payment_status, currency, total_price_original,
-        total_price_discounted, tax_total, total, version, open_when_ready, bins, created_at, updated_at, queued_at)
-      ${numbers(orders)} select i, '018f0000-0000-7000-8000-' || cast(100000000000 + i as text), 1 + (i * 7919) % ${users}, 1, 1, 60, 'completed', 'USD', 600, 500, 40, 540, 1, 0, '[1]',
-        ${at}, ${at}, ${at} from n`,
-    ...Array.from(
-      { length: lines },
-      (_, line) =>
-        sql`insert into order_items (id, order_id, product_id, qty, upc, name, sold_name_id, image_url, unit_price_original, unit_price,
-            purchase_price, net, tax, reserved, qty_dropped, qty_doubtful, refunded_quantity, bins)
-          ${numbers(orders)} select ${lines} * i + ${line}, i, p.id, 1, p.upc, p.name, p.id, p.image_url, 300, 250,
-            120, 250, 20, 0, 1, 0, iif(i % 50 = 0 and ${line} = 1, 1, 0), '[1]'
-          from n join products as p on p.id = 1 + (i * 31 + ${line} * 17) % ${products}`,
-    ),
-    sql`insert into payments (id, order_id, hub_id, owner_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
-      ${numbers(orders)} select i, i, 1, 1, 1 + (i * 7919) % ${users}, 'external', 'external', 540, 'completed', 0, ${at}, ${at} from n`,
-    sql`insert into refunds (order_id, payment_id, hub_id, owner_id, item_id, quantity, amount, tax, reason, status, created_at, completed_at, updated_at)
-      ${numbers(Math.floor(orders / 50))} select 50 * i, 50 * i, 1, 1, ${lines * 50} * i + 1, 1, 270, 20, 'customer', 'succeeded', 0, 0, 0 from n`,
+  const user = `1 + (i * 7919) % ${users}`
+  const lineNumbers = Array.from({ length: lines }, (_, line) => line)
+  const statements: [count: number, into: string, select: string][] = [
+    [users, 'users (id, is_anonymous, created_at, updated_at)', 'i, 0, 0, 0 from n'],
+    [
+      orders,
+      `orders (id, uuid, user_id, hub_id, owner_id, processing_status, payment_status, currency, total_price_original,
+        total_price_discounted, tax_total, total, version, open_when_ready, bins, created_at, updated_at, queued_at)`,
+      `i, '018f0000-0000-7000-8000-' || cast(100000000000 + i as text), ${user}, 1, 1, 60, 'completed', 'USD', 600,
+        500, 40, 540, 1, 0, '[1]', ${at('i')}, ${at('i')}, ${at('i')} from n`,
+    ],
+    ...lineNumbers.map((line): [number, string, string] => [
+      orders,
+      `order_items (id, order_id, product_id, qty, upc, name, sold_name_id, image_url, unit_price_original, unit_price,
+        purchase_price, net, tax, reserved, qty_dropped, qty_doubtful, refunded_quantity, bins)`,
+      `${lines} * i + ${line}, i, p.id, 1, p.upc, p.name, p.id, p.image_url, 300, 250, 120, 250, 20, 0, 1, 0,
+        case when i % 50 = 0 and ${line} = 1 then 1 else 0 end, '[1]'
+        from n join products as p on p.id = 1 + (i * 31 + ${line} * 17) % ${products}`,
+    ]),
+    [
+      orders,
+      'payments (id, order_id, hub_id, owner_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)',
+      `i, i, 1, 1, ${user}, 'external', 'external', 540, 'completed', 0, ${at('i')}, ${at('i')} from n`,
+    ],
+    [
+      refunds,
+      'refunds (order_id, payment_id, hub_id, owner_id, item_id, quantity, amount, tax, reason, status, created_at, completed_at, updated_at)',
+      `50 * i, 50 * i, 1, 1, ${lines * 50} * i + 1, 1, 270, 20, 'customer', 'succeeded', ${at('50 * i')}, ${at('50 * i')}, ${at('50 * i')} from n`,
+    ],
+    [
+      orders,
+      'audit_log (at, actor, action, hub_id, object, result, detail)',
+      `${at('i')}, case when i % 5000 = 0 then 'key:rarerare' else 'key:oftenoft' end,
+        case when i % 5000 = 0 then 'keys.create' else 'controls.open_bin' end, 1, 'order-' || i, 'executed', '{}' from n`,
+    ],
   ]
-  for (const statement of statements) await statement.execute(db.kysely)
+  for (const [count, into, select] of statements)
+    for (let first = 1; first <= count; first += ROWS_AT_ONCE)
+      await sql
+        .raw(
+          `insert into ${into} with recursive n (i) as (select cast(${first} as bigint)
+            union all select i + 1 from n where i < ${Math.min(count, first + ROWS_AT_ONCE - 1)}) select ${select}`,
+        )
+        .execute(db.kysely)
   return db
 }
 

@@ -10,6 +10,7 @@ import { formatSection, type Section } from './figures.ts'
 import { benchFleet } from './fleet.ts'
 import { benchFootprint } from './footprint.ts'
 import { benchFrame } from './frame.ts'
+import { benchOwnerReports } from './owner-reports.ts'
 import { benchProductList } from './product-list.ts'
 import { progress } from './progress.ts'
 import { benchReads } from './reads.ts'
@@ -18,18 +19,19 @@ import { benchRoundTrip } from './round-trip.ts'
 import { benchSearch } from './search.ts'
 import { benchShares } from './shares.ts'
 import { benchShop } from './shop.ts'
+import { benchShopPage } from './shop-page.ts'
 
 /** Options with whole numbers: default, and what `--help` prints. */
 const numbers = {
   rounds: [10, 'rounds of the paired parts'],
   requests: [
     1000,
-    'frame, reads, product-list, shop: requests of each kind per round; search: a tenth of them',
+    'frame, reads, product-list, shop: requests of each kind per round; search: a tenth, reports: a hundredth',
   ],
   calls: [60, 'round-trip: calls of each kind per round'],
   orders: [100, 'footprint: orders'],
   'idle-seconds': [120, 'footprint: seconds without an order'],
-  'past-orders': [1_000_000, 'shop, search: orders of the larger hub'],
+  'past-orders': [1_000_000, 'shop, search, reports: orders of the larger hub'],
   hubs: [1000, 'fleet, shares: hubs'],
   'beat-seconds': [60, 'fleet, shares: seconds in which hubs only send heartbeats'],
   'console-hubs': [20, 'console: hubs on one page'],
@@ -79,11 +81,12 @@ const parts: Record<string, [compares: string, (folder: string) => Promise<Secti
   search: [
     'an owner’s search: few past orders, beside many',
     (folder) =>
-      benchSearch({
-        ...paired(folder),
-        requests: Math.ceil(whole('requests') / 10),
-        sizes: [...new Set([10_000, 200_000, whole('past-orders')])].sort((a, b) => a - b),
-      }),
+      benchSearch({ ...paired(folder), requests: Math.ceil(whole('requests') / 10), sizes: sizes() }),
+  ],
+  reports: [
+    'an owner’s reports on SQLite and PostgreSQL: few past orders, beside many; memory of an export',
+    (folder) =>
+      benchOwnerReports({ ...paired(folder), requests: Math.ceil(whole('requests') / 100), sizes: sizes() }),
   ],
   fleet: [
     'hubs that connect at once after kills of cloud and broker; the cost of a heartbeat',
@@ -98,6 +101,10 @@ const parts: Record<string, [compares: string, (folder: string) => Promise<Secti
     (folder) =>
       benchConsole({ runtime, folder, hubs: whole('console-hubs'), seconds: whole('console-seconds') }),
   ],
+  'shop-page': [
+    'time until the shop is usable on a telephone, on a slow network and a slow processor, and its bytes',
+    (folder) => benchShopPage({ runtime, folder, rounds: whole('rounds') }),
+  ],
   costs: [
     'the most expensive request of each route; --route TEXT selects routes',
     (folder) => benchCosts({ runtime, folder, rounds: whole('rounds'), route: values.route }),
@@ -106,6 +113,11 @@ const parts: Record<string, [compares: string, (folder: string) => Promise<Secti
 
 if (values.help) console.log(help())
 else await run(chosenParts())
+
+/** Past orders of the hubs, ascending. */
+function sizes(): number[] {
+  return [...new Set([10_000, 200_000, whole('past-orders')])].sort((a, b) => a - b)
+}
 
 function paired(folder: string) {
   return { runtime, folder, rounds: whole('rounds'), requests: whole('requests') }

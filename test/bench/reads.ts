@@ -107,7 +107,7 @@ async function writeCustomers(db: CloudDatabase, count: number): Promise<OwnOrde
 export async function benchReads({ runtime, folder, rounds, requests }: ReadsBench): Promise<Section> {
   const file = join(folder, 'reads.sqlite')
   const db = await writeBooks({
-    file,
+    url: `sqlite:${file}`,
     orders: ORDERS,
     products: PRODUCTS,
     lines: 3,

@@ -71,7 +71,7 @@ export async function benchSearch(options: SearchBench): Promise<Section> {
 
 async function openHub(runtime: Runtime, folder: string, orders: number) {
   const file = join(folder, `${orders}.sqlite`)
-  const db = await writeBooks({ file, orders, products: PRODUCTS, now: runtime.clock.now() })
+  const db = await writeBooks({ url: `sqlite:${file}`, orders, products: PRODUCTS, now: runtime.clock.now() })
   await leaveUnsummed(db)
   const keys: string[] = []
   for (let n = 0; n < KEYS; n += 1) {

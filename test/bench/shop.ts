@@ -161,7 +161,7 @@ async function openHub(
   const { clock } = runtime
   const now = clock.now()
   const file = join(folder, `${name}.sqlite`)
-  const db = await writeBooks({ file, orders, products: PRODUCTS, now })
+  const db = await writeBooks({ url: `sqlite:${file}`, orders, products: PRODUCTS, now })
   await leaveUnsummed(db)
   const carts = await writePayingHubs(db, count, { now, firstProduct: 1 + PRODUCTS })
   const cloud = await serveCloud({ clock, folder: join(folder, name), database: file })
