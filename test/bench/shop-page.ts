@@ -111,7 +111,7 @@ async function load(browser: Browser, url: string, isSlow: boolean): Promise<Loa
     await page.waitForLoadState('networkidle')
     const of = (...names: string[]): number => names.reduce((sum, name) => sum + (bytes[name] ?? 0), 0) / 1000
     return {
-      usableMs: (await usable.jsonValue()) as number,
+      usableMs: await usable.jsonValue(),
       codeKb: of('Script', 'Stylesheet'),
       picturesKb: of('Image'),
     }
