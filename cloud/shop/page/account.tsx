@@ -3,6 +3,7 @@ import { Trash2 } from 'lucide'
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { Icon } from '../../../protocol/ui/icon.tsx'
+import { pause } from '../../../protocol/ui/live.ts'
 import { filled, money, words } from './language.ts'
 import { cardName, cardWays, deposit, isPaying, removeCard } from './payment.ts'
 import { show } from './place.ts'
@@ -47,13 +48,22 @@ function Deposit({ currency }: { currency: string }): JSX.Element {
   )
 }
 
+/** Reads the wallet, and again as long as a deposit is under way. */
+async function follow(closed: AbortSignal): Promise<void> {
+  await readCustomer()
+  while (!closed.aborted) {
+    await pause(READ_MS)
+    if (pending.value > 0) await readCustomer()
+  }
+}
+
 /** The wallet and the saved cards of a signed-in customer. */
 export function AccountView(): JSX.Element {
   const { currency = 'USD' } = hub.value ?? {}
   useEffect(() => {
-    void readCustomer()
-    const reading = setInterval(() => void (pending.value > 0 && readCustomer()), READ_MS)
-    return () => clearInterval(reading)
+    const closed = new AbortController()
+    void follow(closed.signal)
+    return () => closed.abort()
   }, [])
   if (session.value && session.value.kind !== 'person') return <p>{words().sign_in_first}</p>
   return (
