@@ -22,9 +22,12 @@ interface Heard {
   onRenewed: (renewal: Renewal) => void
 }
 
+const isHeld = (renewal: Renewal | 'due' | undefined): renewal is Extract<Renewal, { kind: 'held' }> =>
+  typeof renewal === 'object' && renewal.kind === 'held'
+
 /**
- * Writes heartbeats: one transaction for all hubs that sent one within `gatherMs`. A heartbeat after a pause is written
- * at once.
+ * Records heartbeats: one comparison, and one transaction for those with news, for all hubs that sent one within
+ * `gatherMs`. A heartbeat after a pause is recorded at once.
  */
 export class Heartbeats {
   readonly #ports: HeartbeatsPorts
@@ -79,19 +82,26 @@ export class Heartbeats {
   async #renew(heard: readonly (readonly [number, Heard])[]): Promise<void> {
     const { context, domain, leases } = this.#ports
     try {
-      const renewals = await context.db.transact(async (tx) => {
-        const beats = heard.map(([hubId, { heartbeat }]) => ({ hubId, heartbeat }))
-        const renewed = await leases.renew(tx, beats)
-        const news = beats.flatMap(({ hubId, heartbeat: { health } }) => {
-          const renewal = renewed.get(hubId)
-          return renewal?.kind === 'held' ? [{ hubId, health: renewal.isLatest ? health : null }] : []
-        })
-        const held = beats.filter(({ hubId }) => renewed.get(hubId)?.kind === 'held')
-        await recordVitals(tx, held, context.runtime.clock.now())
-        if (news.length > 0) await domain.hubsHeard(tx, context, news)
-        return renewed
-      })
-      for (const [hubId, { onRenewed }] of heard) onRenewed(renewals.get(hubId)!)
+      const beats = heard.map(([hubId, { heartbeat }]) => ({ hubId, heartbeat }))
+      const compared = await leases.compare(context.db.kysely, beats)
+      const due = beats.filter(({ hubId }) => compared.get(hubId) === 'due')
+      const withVitals = beats.filter(({ heartbeat }) => heartbeat.vitals)
+      const written =
+        due.length + withVitals.length === 0
+          ? new Map<number, Renewal>()
+          : await context.db.transact(async (tx) => {
+              const renewed = due.length > 0 ? await leases.renew(tx, due) : new Map<number, Renewal>()
+              const held = withVitals.filter(({ hubId }) => isHeld(renewed.get(hubId) ?? compared.get(hubId)))
+              await recordVitals(tx, held, context.runtime.clock.now())
+              const news = due.flatMap(({ hubId, heartbeat: { health } }) => {
+                const renewal = renewed.get(hubId)
+                return isHeld(renewal) ? [{ hubId, health: renewal.isLatest ? health : null }] : []
+              })
+              if (news.length > 0) await domain.hubsHeard(tx, context, news)
+              return renewed
+            })
+      for (const [hubId, { onRenewed }] of heard)
+        onRenewed(written.get(hubId) ?? (compared.get(hubId) as Renewal))
     } catch (error) {
       if (heard.length === 1 || isForNobody(error)) throw error
       // A heartbeat that cannot be written must not delay those of other hubs.

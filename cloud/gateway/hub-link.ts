@@ -259,7 +259,7 @@ export class HubLink {
     if (session === this.#sessions.current) this.#identity.heard()
     heartbeats.add(hubId, heartbeat, (renewal) => {
       // The normal case: no work is posted.
-      if (renewal.kind === 'held' && this.#isServed(session)) this.#look(this.#take())
+      if (renewal.kind === 'held' && this.#isServed(session)) this.#look(this.#take(renewal.until))
       else void this.#post('heartbeat', () => this.#onRenewed(session, renewal))
     })
   }
@@ -280,7 +280,7 @@ export class HubLink {
     if (this.#isPast(session)) return
     switch (renewal.kind) {
       case 'held':
-        return this.#enter(session)
+        return this.#enter(session, renewal.until)
       case 'other':
         return this.#release()
       case 'unknown-session':
@@ -290,8 +290,8 @@ export class HubLink {
   }
 
   /** Continues a session that this or another process has welcomed. */
-  async #enter(session: string): Promise<void> {
-    const sender = this.#take()
+  async #enter(session: string, until?: number): Promise<void> {
+    const sender = this.#take(until)
     if (this.#sessions.current !== session) this.#sessions = entered(this.#sessions, session, -Infinity)
     if (!sender.isConnected) await sender.resume()
     if (this.#hasMissed) this.hail()
@@ -361,12 +361,11 @@ export class HubLink {
     this.#release()
   }
 
-  /** This process has the lease from now on. */
-  #take(): OutboxSender {
-    const { context, settings } = this.#ports
+  /** This process has the lease from now on; by default the lease was written just now. */
+  #take(until = this.#ports.context.runtime.clock.now() + this.#ports.settings.leaseMs): OutboxSender {
     if (!this.#held()) this.#release()
     const sender = this.#hold.kind === 'held' ? this.#hold.sender : this.#newSender()
-    this.#hold = { kind: 'held', until: context.runtime.clock.now() + settings.leaseMs, sender }
+    this.#hold = { kind: 'held', until, sender }
     return sender
   }
 

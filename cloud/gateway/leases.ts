@@ -6,6 +6,7 @@ import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
 import { statement } from '../platform/store/statement.ts'
+import type { Flag } from '../platform/store/table.ts'
 
 export interface LeaseKeeperPorts {
   context: CloudContext
@@ -14,9 +15,15 @@ export interface LeaseKeeperPorts {
   processId: string
 }
 
-/** Whether a heartbeat renewed the lease, or moved it to this process because the holder's lease had run out. */
+/** The state of a hub's lease after a heartbeat. */
 export type Renewal =
-  | { kind: 'held'; /** The hub has said nothing of its health that is later. */ isLatest: boolean }
+  | {
+      kind: 'held'
+      /** The end of the lease; milliseconds since the Unix epoch. */
+      until: number
+      /** The stored health is not later than the heartbeat's. */
+      isLatest: boolean
+    }
   /** Another process serves the hub. */
   | { kind: 'other' }
   /** The recorded session is another one, or there is none: a hello is needed. */
@@ -32,6 +39,21 @@ export interface Beat {
 export interface Said {
   hubId: number
   hello: Hello
+}
+
+/** The stored row of a hub with a heartbeat. */
+interface StoredBeat {
+  hub_id: number
+  session: string
+  process_id: string
+  lease_until: number
+  last_heard_at: number
+  is_connected: Flag
+  has_left: Flag
+  /** The heartbeat's session is the recorded one. */
+  is_known: Flag
+  /** The session has reported this health already, or a later one. */
+  is_old: Flag
 }
 
 /** A hub that this process holds. */
@@ -107,24 +129,37 @@ export class LeaseKeeper {
   }
 
   /**
-   * Records heartbeats, one of each hub. Renews the leases of these hubs, or takes over leases that have run out: in
-   * one statement, and one more for hubs that are not held.
+   * Compares heartbeats, one of each hub, with the stored rows. `due`: the row must be written (`renew`), because the
+   * health has changed, the hub was away, or half of the time has passed after which the lease or the hub's presence
+   * ends. A row without such news is not written: a heartbeat then costs a part of one read.
    */
+  async compare(q: Queries, beats: readonly Beat[]): Promise<Map<number, Renewal | 'due'>> {
+    const { now, lease } = this.#lease()
+    const { context, settings } = this.#ports
+    const renewedSince = now - Math.min(settings.leaseMs, context.settings.onlineWithinMs) / 2
+    const { rows } = await sql<StoredBeat>`
+      select r.hub_id, session, process_id, lease_until, last_heard_at, is_connected, has_left,
+        case when session = said_in then 1 else 0 end as is_known,
+        case when health_monotonic > said_at or (health_monotonic is not null and health = said) then 1 else 0 end as is_old
+      from ${this.#source(beats)} join hub_sessions on hub_sessions.hub_id = r.hub_id
+    `.execute(q)
+    const stored = new Map(rows.map((row) => [row.hub_id, row]))
+    return new Map(
+      beats.map(({ hubId }): [number, Renewal | 'due'] => {
+        const row = stored.get(hubId)
+        const isOurs = row?.process_id === lease.process_id
+        if (row && !isOurs && row.lease_until > now) return [hubId, { kind: 'other' }]
+        if (!row?.is_known) return [hubId, { kind: 'unknown-session', session: row?.session ?? null }]
+        const isPresent = row.is_connected === 1 && row.has_left === 0 && row.last_heard_at > renewedSince
+        const isStored = isOurs && isPresent && row.is_old === 1
+        return [hubId, isStored ? { kind: 'held', until: row.lease_until, isLatest: false } : 'due']
+      }),
+    )
+  }
+
+  /** Writes the heartbeats that are `due`, and renews or takes over the leases of their hubs, in one statement. */
   async renew(tx: Tx, beats: readonly Beat[]): Promise<Map<number, Renewal>> {
     const { now, lease } = this.#lease()
-    // In the same order as for hellos (`answerHellos`): a server locks rows of a large table in the order of the
-    // request.
-    const sorted = beats.toSorted((a, b) => a.hubId - b.hubId)
-    const source = recordset(
-      tx.kind,
-      { hub_id: 'int', said_in: 'text', said: 'text', said_at: 'real' },
-      sorted.map(({ hubId, heartbeat }) => ({
-        hub_id: hubId,
-        said_in: heartbeat.session,
-        said: JSON.stringify(heartbeat.health),
-        said_at: heartbeat.monotonic,
-      })),
-    )
     const { rows } = await sql<{ hub_id: number; health_monotonic: number }>`
       update hub_sessions set
         process_id = ${lease.process_id}, lease_until = ${lease.lease_until},
@@ -132,34 +167,39 @@ export class LeaseKeeper {
         health = case when health_monotonic > said_at then health else said end,
         health_at = case when health_monotonic > said_at then health_at else ${now} end,
         health_monotonic = case when health_monotonic > said_at then health_monotonic else said_at end
-      from ${source}
+      from ${this.#source(beats)}
       where hub_sessions.hub_id = r.hub_id and session = said_in
         and (process_id = ${lease.process_id} or lease_until <= ${now})
       returning hub_sessions.hub_id, health_monotonic
     `.execute(tx.q)
-    const saidAt = new Map(beats.map(({ hubId, heartbeat }) => [hubId, heartbeat.monotonic]))
-    const renewals = new Map<number, Renewal>(
-      rows.map(({ hub_id, health_monotonic }) => [
-        hub_id,
-        { kind: 'held', isLatest: health_monotonic === saidAt.get(hub_id) },
-      ]),
+    const written = new Map(rows.map((row) => [row.hub_id, row.health_monotonic]))
+    return new Map(
+      beats.map(({ hubId, heartbeat: { monotonic } }): [number, Renewal] => {
+        const at = written.get(hubId)
+        // The row has changed since `compare`. The next heartbeat finds the reason.
+        if (at === undefined) return [hubId, { kind: 'other' }]
+        return [hubId, { kind: 'held', until: lease.lease_until, isLatest: at === monotonic }]
+      }),
     )
-    const others = beats.map(({ hubId }) => hubId).filter((hubId) => !renewals.has(hubId))
-    if (others.length === 0) return renewals
-    const known = await tx.q
-      .selectFrom('hub_sessions')
-      .select(['hub_id', 'session', 'process_id', 'lease_until'])
-      .where('hub_id', 'in', others)
-      .execute()
-    for (const hubId of others) {
-      const row = known.find(({ hub_id }) => hub_id === hubId)
-      const isOthers = row && row.process_id !== lease.process_id && row.lease_until > now
-      renewals.set(
-        hubId,
-        isOthers ? { kind: 'other' } : { kind: 'unknown-session', session: row?.session ?? null },
-      )
-    }
-    return renewals
+  }
+
+  /**
+   * Heartbeats as a source of a statement, in the same order as hellos (`answerHellos`): a server locks rows of a large
+   * table in the order of the source.
+   */
+  #source(beats: readonly Beat[]) {
+    return recordset(
+      this.#ports.context.db.kind,
+      { hub_id: 'int', said_in: 'text', said: 'text', said_at: 'real' },
+      beats
+        .toSorted((a, b) => a.hubId - b.hubId)
+        .map(({ hubId, heartbeat }) => ({
+          hub_id: hubId,
+          said_in: heartbeat.session,
+          said: JSON.stringify(heartbeat.health),
+          said_at: heartbeat.monotonic,
+        })),
+    )
   }
 
   /** The hubs that this process holds. */

@@ -12,7 +12,7 @@ import { uninterrupted } from '../../platform/listening.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { schedule } from '../../platform/work/queue.ts'
+import { ensureScheduled, schedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { hubIsSilent, hubsHaveReported, storageIs } from '../alarms/hub-alarms.ts'
 import { type BuiltDevices, readBuilt, readHubState, reportHealth } from './hub-health.ts'
@@ -98,9 +98,9 @@ async function note(tx: Tx, context: CloudContext, news: readonly Difference[]):
   for (const { hub, health, isStorageNews } of news)
     if (isStorageNews) await storageIs(tx, context, hub.id, health?.storage)
   const back = news.filter(({ online, wasOnline }) => online && !wasOnline).map(({ hub }) => hub.id)
-  if (back.length === 0) return
-  await hubsHaveReported(tx, context, back)
-  await schedule(tx, 'hub.silent', back, context.runtime.clock.now() + context.settings.onlineWithinMs + 1)
+  if (back.length > 0) await hubsHaveReported(tx, context, back)
+  const gone = news.filter(({ online, wasOnline }) => !online && wasOnline).map(({ hub }) => hub.id)
+  await schedule(tx, 'hub.silent', gone, context.runtime.clock.now())
 }
 
 const hubRows = (q: Queries) =>
@@ -230,34 +230,30 @@ const changed = (published: Readonly<Record<string, Device>>, devices: Devices):
     return before === undefined || isSame ? [] : [device]
   })
 
+/** Minimum time between two searches for silent hubs, in milliseconds. */
+const SEARCH_PAUSE_MS = 1000
+
 /**
- * Checks whether a hub that is published as online has sent anything since; the first check is due when it
- * comes online. A long silence raises an alarm. Silence counts only while this process listens
- * (`platform/listening.ts`).
+ * `hub.unheard` finds the hubs that are published as online and have sent nothing since. One row of due work covers all
+ * hubs: it is due when the hub with the oldest message would count as offline. `hub.silent` publishes that one hub is
+ * offline; a long silence raises an alarm. Silence counts only while this process listens (`platform/listening.ts`).
  */
 export function hubWork(context: CloudContext): WorkKinds {
   const { db, runtime, settings } = context
   const listening = context.listening ?? uninterrupted(runtime.clock)
   return {
+    'hub.unheard': {
+      recurring: ['all'],
+      run: () =>
+        db.transact(async (tx) => {
+          const now = runtime.clock.now()
+          const { unheard, oldest } = await findUnheard(tx.q, now - settings.onlineWithinMs)
+          await ensureScheduled(tx.q, 'hub.silent', unheard, now)
+          tx.workDue(now)
+          return { next: Math.max((oldest ?? now) + settings.onlineWithinMs + 1, now + SEARCH_PAUSE_MS) }
+        }),
+    },
     'hub.silent': {
-      async early(subjects) {
-        const reportedSince = runtime.clock.now() - settings.onlineWithinMs
-        const online = await db.kysely
-          .selectFrom('hub_sessions')
-          .innerJoin('hub_told', 'hub_told.hub_id', 'hub_sessions.hub_id')
-          .select(['hub_sessions.hub_id', 'hub_sessions.last_heard_at'])
-          .where('hub_sessions.hub_id', 'in', subjects.map(Number))
-          .where('hub_sessions.last_heard_at', '>=', reportedSince)
-          .where('hub_sessions.has_left', '=', 0)
-          .where('hub_told.online', '=', 1)
-          .execute()
-        return new Map(
-          online.map(({ hub_id, last_heard_at }) => [
-            String(hub_id),
-            last_heard_at + settings.onlineWithinMs + 1,
-          ]),
-        )
-      },
       run: ({ subject }) =>
         db.transact(async (tx) => {
           const hubId = Number(subject)
@@ -278,7 +274,7 @@ export function hubWork(context: CloudContext): WorkKinds {
           const silentMs = Math.min(settings.onlineWithinMs, settings.hubReturnMs) - listenedMs
           if (!online && !hasLeft && silentMs > 0) return { next: now + wholeMs(silentMs) }
           await publishHubChange(tx, context, hubId)
-          if (online) return { next: lastHeardAt! + settings.onlineWithinMs + 1 }
+          if (online) return done
           const leftMs = Math.max(
             (lastHeardAt ?? now) + settings.hubSilentAlarmMs - now,
             Math.min(settings.hubReturnMs, settings.hubSilentAlarmMs) - listenedMs,
@@ -290,4 +286,23 @@ export function hubWork(context: CloudContext): WorkKinds {
         }),
     },
   }
+}
+
+/** Among hubs that are published as online: those without a message since then, and the oldest message of the others. */
+async function findUnheard(q: Queries, since: number): Promise<{ unheard: number[]; oldest: number | null }> {
+  const online = q
+    .selectFrom('hub_told')
+    .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hub_told.hub_id')
+    .where('hub_told.online', '=', 1)
+  const unheard = await online
+    .select('hub_told.hub_id')
+    .where((eb) =>
+      eb.or([eb('hub_sessions.last_heard_at', 'is', null), eb('hub_sessions.last_heard_at', '<', since)]),
+    )
+    .execute()
+  const heard = await online
+    .select((eb) => eb.fn.min('hub_sessions.last_heard_at').as('oldest'))
+    .where('hub_sessions.last_heard_at', '>=', since)
+    .executeTakeFirst()
+  return { unheard: unheard.map(({ hub_id }) => hub_id), oldest: heard?.oldest ?? null }
 }

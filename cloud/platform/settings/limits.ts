@@ -195,7 +195,10 @@ const hubLimits = limits('Hubs', {
     hubSilentAlarmMs: ms(5 * MINUTE, 'Time without a message after which a hub raises an alarm.'),
   }),
   hubSilentCriticalMs: ms(HOUR, 'Time without a message after which the alarm of a silent hub is critical.'),
-  onlineWithinMs: ms(90 * SECOND, 'Time after its last message for which a hub counts as online.'),
+  onlineWithinMs: ms(
+    90 * SECOND,
+    'Time after the last record of a message for which a hub counts as online.',
+  ),
   commandTimeoutMs: ms(10 * SECOND, "Maximum time for a hub's answer to a command."),
   hubDrainMs: ms(
     7 * DAY,

@@ -1,9 +1,7 @@
-import { sql } from 'kysely'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries, Tx } from '../store/database.ts'
 import { textsIn } from '../store/in-list.ts'
-import { recordset } from '../store/recordset.ts'
 import { statement } from '../store/statement.ts'
 
 /**
@@ -55,14 +53,15 @@ const scheduleOne = statement(
 )
 
 async function scheduleAll(tx: Tx, kind: string, all: readonly Subject[], dueAt: number): Promise<void> {
-  for (let first = 0; first < all.length; first += SUBJECTS_AT_ONCE)
-    await dueAnew(tx.q, dueAt)
-      .values(
-        all
-          .slice(first, first + SUBJECTS_AT_ONCE)
-          .map((subject) => ({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })),
-      )
-      .execute()
+  for (const rows of rowsOf(kind, all, dueAt)) await dueAnew(tx.q, dueAt).values(rows).execute()
+}
+
+/** Unclaimed rows of subjects, for one statement after another. */
+function* rowsOf(kind: string, subjects: readonly Subject[], dueAt: number) {
+  for (let first = 0; first < subjects.length; first += SUBJECTS_AT_ONCE)
+    yield subjects
+      .slice(first, first + SUBJECTS_AT_ONCE)
+      .map((subject) => ({ ...unclaimed, kind, subject: String(subject), due_at: dueAt }))
 }
 
 /**
@@ -83,18 +82,19 @@ export async function scheduleAlong(tx: Tx, kind: string, subject: Subject, dueA
   tx.workDue(dueAt)
 }
 
-/** Queues recurring work unless it is already queued. */
+/** Queues one or several subjects. Queued work keeps its time. */
 export async function ensureScheduled(
   q: Queries,
   kind: string,
-  subject: Subject,
+  subjects: Subject | readonly Subject[],
   dueAt: number,
 ): Promise<void> {
-  await q
-    .insertInto('due_work')
-    .values({ ...unclaimed, kind, subject: String(subject), due_at: dueAt })
-    .onConflict((conflict) => conflict.columns(['kind', 'subject']).doNothing())
-    .execute()
+  for (const rows of rowsOf(kind, [subjects].flat(), dueAt))
+    await q
+      .insertInto('due_work')
+      .values(rows)
+      .onConflict((conflict) => conflict.columns(['kind', 'subject']).doNothing())
+      .execute()
 }
 
 /** Removes a subject from the queue. Returns false if it was not queued. */
@@ -224,39 +224,6 @@ const dropClaimed = statement((q, { kind, subject, claim }: Pick<Claimed, 'kind'
     .where((eb) => eb.and({ kind, subject, claim }))
     .returning('kind'),
 )
-
-/** Ends successful runs of several subjects that were claimed together. See `release`. */
-export async function releaseAll(
-  { db }: CloudContext,
-  { kind, claim }: Pick<Claimed, 'kind' | 'claim'>,
-  dueAts: ReadonlyMap<string, number>,
-): Promise<void> {
-  if (dueAts.size === 0) return
-  const source = recordset(
-    db.kind,
-    { of: 'text', next: 'int' },
-    [...dueAts].map(([of, next]) => ({ of, next })),
-  )
-  await db.transact(async ({ q }) => {
-    const { rows } = await sql<{ subject: string }>`
-      update due_work
-      set due_at = next, leased_until = null, claim = null, attempts = 0, last_error = null
-      from ${source}
-      where kind = ${kind} and subject = of and claim = ${claim}
-      returning subject
-    `.execute(q)
-    const released = new Set(rows.map(({ subject }) => subject))
-    const others = [...dueAts.keys()].filter((subject) => !released.has(subject))
-    if (others.length === 0) return
-    await q
-      .updateTable('due_work')
-      .set({ leased_until: null })
-      .where('kind', '=', kind)
-      .where('subject', 'in', others)
-      .where('claim', 'is', null)
-      .execute()
-  })
-}
 
 /** Releases claimed jobs that were not started: they are due at once, and the attempt does not count. */
 export async function giveBack(

@@ -9,7 +9,6 @@ import {
   giveBack,
   nextDueAt,
   release,
-  releaseAll,
   renew,
   type Claimed,
 } from './queue.ts'
@@ -34,11 +33,6 @@ export interface WorkKind {
    * change.
    */
   run(work: Work): Promise<Outcome>
-  /**
-   * Returns the claimed subjects that are not due yet, with their due times. Declare it if most subjects are early: one
-   * or two statements then replace a run per subject.
-   */
-  early?(subjects: readonly string[]): Promise<ReadonlyMap<string, number>>
   /** Recurring subjects. They are due for the first time at the first start of the service. */
   recurring?: readonly string[]
   /** After this many failed runs the work stops and waits for a person. Absent: no limit. */
@@ -133,8 +127,7 @@ export class WorkRunner {
   /** Queues recurring work that is not queued. */
   async ensureRecurring(): Promise<void> {
     for (const [kind, { recurring = [] }] of Object.entries(this.#kinds))
-      for (const subject of recurring)
-        await ensureScheduled(this.#context.db.kysely, kind, subject, this.#now())
+      await ensureScheduled(this.#context.db.kysely, kind, recurring, this.#now())
   }
 
   /**
@@ -212,8 +205,7 @@ export class WorkRunner {
       const stopRenewing = every(this.#context.runtime.clock, leaseMs / 3, () =>
         background(this.#context, `leases of ${kind}`, () => renew(this.#context, renewed, leaseMs)),
       )
-      const early = await this.#putBack(claimed)
-      const waiting = claimed.filter(({ subject }) => !early.has(subject)).values()
+      const waiting = claimed.values()
       const lane = async (): Promise<void> => {
         // After `stop` no job starts: the rest of a batch may take much longer than the shutdown timeout.
         while (this.#state !== 'stopped') {
@@ -227,23 +219,6 @@ export class WorkRunner {
       await giveBack(this.#context, [...waiting])
     } while (claimed.length === batch && this.#state !== 'stopped')
     return pass
-  }
-
-  /** Releases the subjects that are not due yet and returns them. If `early` fails, every subject runs. */
-  async #putBack(claimed: readonly Claimed[]): Promise<ReadonlySet<string>> {
-    const [first] = claimed
-    const kind = first && this.#kindOf(first.kind)
-    const released = new Set<string>()
-    if (!first || !kind?.early) return released
-    // Work that has failed repeatedly always runs, because its recovery must be reported.
-    const asked = claimed.filter(({ attempts }) => attempts <= this.#context.settings.workAlarmAttempts)
-    if (asked.length === 0) return released
-    await isolated(this.#context, `${first.kind}, all at once`, async () => {
-      const dueAts = await kind.early!(asked.map(({ subject }) => subject))
-      await releaseAll(this.#context, first, dueAts)
-      for (const subject of dueAts.keys()) released.add(subject)
-    })
-    return released
   }
 
   /** A failed job does not stop the other jobs. */

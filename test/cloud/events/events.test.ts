@@ -187,6 +187,7 @@ onEachDatabase('events', (open) => {
     await tell()
     await shop.hear({ accepting_orders: false })
     await tell()
+    await cloud.work.ensureRecurring()
     await cloud.work.drain()
     shop.clock.advance(context.settings.onlineWithinMs + 2)
     await cloud.work.drain()

@@ -32,6 +32,30 @@ describe('heartbeats', () => {
     expect(commits() - before).toBe(2)
   })
 
+  test('a heartbeat without news is written only after half of the time for which it counts', async () => {
+    const { world, cloud, hubs, heard, commits } = await connected(5)
+    const lastHeard = async () => {
+      const rows = await world.db.kysely.selectFrom('hub_sessions').select('last_heard_at').execute()
+      return new Set(rows.map((row) => row.last_heard_at))
+    }
+    beat(hubs)
+    await world.pass(2000)
+    const before = { commits: commits(), heard: await lastHeard() }
+    beat(hubs)
+    await world.pass(15_000)
+    expect(commits()).toBe(before.commits)
+    expect(await lastHeard()).toEqual(before.heard)
+    beat(hubs, false)
+    await world.pass(2000)
+    expect((await heard()).every((health) => !JSON.parse(health!).accepting_orders)).toBe(true)
+    const { onlineWithinMs } = cloud.context.settings
+    await world.pass(onlineWithinMs / 4)
+    const changed = await lastHeard()
+    beat(hubs, false)
+    await world.pass(2000)
+    expect(Math.min(...(await lastHeard()))).toBeGreaterThan(Math.max(...changed))
+  })
+
   test('the latest heartbeat of a hub is stored', async () => {
     const { world, hubs, heard } = await connected(1)
     beat(hubs)

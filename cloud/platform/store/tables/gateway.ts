@@ -3,8 +3,8 @@ import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table
 /** Hubs over MQTT. */
 export const gatewayTables = {
   /**
-   * A heartbeat changes the four columns before `health`; `health` changes rarely. PostgreSQL logs only the part
-   * between the first and the last changed byte of a row, so `health`, the largest part, is last.
+   * A recorded heartbeat changes the four columns before `health`; `health` changes rarely. PostgreSQL logs only the
+   * part between the first and the last changed byte of a row, so `health`, the largest part, is last.
    */
   hub_sessions: defineTable({
     hub_id: int.primaryKey.references('hubs'),

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
 import { hubWork, publishHubChange } from '../../../../cloud/operations/hubs/hub-events.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { openShop } from '../../../world/shop.ts'
 
@@ -31,5 +32,27 @@ onEachDatabase('the silence of a hub', (open) => {
     await looking
     const alarms = await db.kysely.selectFrom('alarms').select(['kind', 'cleared_at']).execute()
     expect(alarms).toEqual([])
+  })
+
+  test('one search finds the hubs that have become silent, at the time when the first one counts as offline', async () => {
+    const { context, clock } = await openShop(await open())
+    const { db, settings } = context
+    const kinds = hubWork(context)
+    const search = () => kinds['hub.unheard']!.run({ kind: 'hub.unheard', subject: 'all', attempts: 1 })
+    const silent = () =>
+      db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'hub.silent').execute()
+    await db.transact((tx) => publishHubChange(tx, context, 1))
+    const heardAt = clock.now()
+    const { next } = await search()
+    expect(next).toBe(heardAt + settings.onlineWithinMs + 1)
+    expect(await silent()).toEqual([])
+    clock.advance(next! - heardAt)
+    // Nobody has been heard: the next search is due when a hub that comes online now would be silent.
+    expect(await search()).toEqual({ next: clock.now() + settings.onlineWithinMs + 1 })
+    expect(await silent()).toEqual([{ subject: '1' }])
+    await new WorkRunner(context, { 'hub.silent': kinds['hub.silent']! }).drain()
+    const told = await db.kysely.selectFrom('hub_told').select('online').execute()
+    expect(told).toEqual([{ online: 0 }])
+    expect(await silent()).toEqual([{ subject: '1' }])
   })
 })

@@ -80,48 +80,6 @@ onEachDatabase('due work', (open) => {
     ])
   })
 
-  test('work that is too early is rescheduled in a batch, and runs alone if the check fails', async () => {
-    const { shop, context, clock, faults } = await stage()
-    const { seen, kind } = recorder()
-    const next = clock.now() + 5000
-    let isAway = false
-    const early = async (subjects: readonly string[]) => {
-      if (isAway) throw new Error('away')
-      // The work is rescheduled during the check, which counts as in any run.
-      if (subjects.includes('b')) await due(context, 'kind', ['b'], 100)
-      return new Map(subjects.filter((subject) => subject !== 'c').map((subject) => [subject, next]))
-    }
-    const runner = new WorkRunner(context, { kind: { ...kind, early } })
-    await due(context, 'kind', ['a', 'b', 'c'])
-    await runner.drain()
-    expect(seen).toEqual(['c'])
-    expect(await rows(shop)).toMatchObject([
-      { subject: 'a', due_at: next, claim: null, leased_until: null, attempts: 0 },
-      { subject: 'b', due_at: clock.now() + 100, claim: null, leased_until: null, attempts: 0 },
-    ])
-    isAway = true
-    clock.advance(5000)
-    await runner.drain()
-    expect(seen).toEqual(['c', 'b', 'a'])
-    expect(faults.map(String)).toEqual(['Error: away'])
-  })
-
-  test('work that has failed often runs without the batch check', async () => {
-    const { context, clock } = await stage({ workAlarmAttempts: 1 })
-    const asked: string[][] = []
-    const early = (subjects: readonly string[]) => {
-      asked.push([...subjects])
-      return Promise.resolve(new Map<string, number>())
-    }
-    const kinds: WorkKinds = { kind: { early, run: () => Promise.reject(new Error('broken')) } }
-    const runner = new WorkRunner(context, kinds)
-    await due(context, 'kind', ['a'])
-    await runner.drain()
-    clock.advance(3_600_000)
-    await runner.drain()
-    expect(asked).toEqual([['a']])
-  })
-
   test.each([1, 100])(
     'all due work is done with a batch of %i, because no batch is a limit',
     async (workBatch) => {

@@ -1,14 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
-import {
-  claim,
-  giveBack,
-  releaseAll,
-  renew,
-  schedule,
-  type Claimed,
-} from '../../../../cloud/platform/work/queue.ts'
+import { claim, giveBack, renew, schedule, type Claimed } from '../../../../cloud/platform/work/queue.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 import { testContext } from '../../../world/context.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -17,11 +10,6 @@ const LEASE_MS = 60_000
 
 onEachDatabase('locks of the work queue', (open) => {
   test.for([
-    [
-      'is released',
-      (context: CloudContext, claimed: readonly Claimed[]) =>
-        releaseAll(context, claimed[0]!, new Map(claimed.map(({ subject }) => [subject, 5]))),
-    ],
     ['is renewed', (context: CloudContext, claimed: readonly Claimed[]) => renew(context, claimed, LEASE_MS)],
     ['is returned', giveBack],
   ] as const)(
