@@ -137,12 +137,7 @@ export class LeaseKeeper {
     const { now, lease } = this.#lease()
     const { context, settings } = this.#ports
     const renewedSince = now - Math.min(settings.leaseMs, context.settings.onlineWithinMs) / 2
-    const { rows } = await sql<StoredBeat>`
-      select r.hub_id, session, process_id, lease_until, last_heard_at, is_connected, has_left,
-        case when session = said_in then 1 else 0 end as is_known,
-        case when health_monotonic > said_at or (health_monotonic is not null and health = said) then 1 else 0 end as is_old
-      from ${this.#source(beats)} join hub_sessions on hub_sessions.hub_id = r.hub_id
-    `.execute(q)
+    const rows = await storedBeats(q, { beats: rowsOf(beats) })
     const stored = new Map(rows.map((row) => [row.hub_id, row]))
     return new Map(
       beats.map(({ hubId }): [number, Renewal | 'due'] => {
@@ -160,16 +155,16 @@ export class LeaseKeeper {
   /** Writes the heartbeats that are `due`, and renews or takes over the leases of their hubs, in one statement. */
   async renew(tx: Tx, beats: readonly Beat[]): Promise<Map<number, Renewal>> {
     const { now, lease } = this.#lease()
+    const { process_id: processId, lease_until: until } = lease
     const { rows } = await sql<{ hub_id: number; health_monotonic: number }>`
       update hub_sessions set
-        process_id = ${lease.process_id}, lease_until = ${lease.lease_until},
-        is_connected = ${lease.is_connected}, has_left = 0, last_heard_at = ${now},
+        process_id = ${processId}, lease_until = ${until}, is_connected = 1, has_left = 0, last_heard_at = ${now},
         health = case when health_monotonic > said_at then health else said end,
         health_at = case when health_monotonic > said_at then health_at else ${now} end,
         health_monotonic = case when health_monotonic > said_at then health_monotonic else said_at end
-      from ${this.#source(beats)}
+      from ${recordset(tx.kind, beatColumns, rowsOf(beats))}
       where hub_sessions.hub_id = r.hub_id and session = said_in
-        and (process_id = ${lease.process_id} or lease_until <= ${now})
+        and (process_id = ${processId} or lease_until <= ${now})
       returning hub_sessions.hub_id, health_monotonic
     `.execute(tx.q)
     const written = new Map(rows.map((row) => [row.hub_id, row.health_monotonic]))
@@ -178,27 +173,8 @@ export class LeaseKeeper {
         const at = written.get(hubId)
         // The row has changed since `compare`. The next heartbeat finds the reason.
         if (at === undefined) return [hubId, { kind: 'other' }]
-        return [hubId, { kind: 'held', until: lease.lease_until, isLatest: at === monotonic }]
+        return [hubId, { kind: 'held', until, isLatest: at === monotonic }]
       }),
-    )
-  }
-
-  /**
-   * Heartbeats as a source of a statement, in the same order as hellos (`answerHellos`): a server locks rows of a large
-   * table in the order of the source.
-   */
-  #source(beats: readonly Beat[]) {
-    return recordset(
-      this.#ports.context.db.kind,
-      { hub_id: 'int', said_in: 'text', said: 'text', said_at: 'real' },
-      beats
-        .toSorted((a, b) => a.hubId - b.hubId)
-        .map(({ hubId, heartbeat }) => ({
-          hub_id: hubId,
-          said_in: heartbeat.session,
-          said: JSON.stringify(heartbeat.health),
-          said_at: heartbeat.monotonic,
-        })),
     )
   }
 
@@ -267,6 +243,29 @@ export class LeaseKeeper {
     }
   }
 }
+
+const beatColumns = { hub_id: 'int', said_in: 'text', said: 'text', said_at: 'real' } as const
+type BeatRow = ReturnType<typeof rowsOf>[number]
+
+/** In the same order as hellos (`answerHellos`): a server locks rows of a large table in the order of the source. */
+const rowsOf = (beats: readonly Beat[]) =>
+  beats
+    .toSorted((a, b) => a.hubId - b.hubId)
+    .map(({ hubId, heartbeat: { session, health, monotonic } }) => ({
+      hub_id: hubId,
+      said_in: session,
+      said: JSON.stringify(health),
+      said_at: monotonic,
+    }))
+
+const storedBeats = statement(
+  (_, { beats }: { beats: readonly BeatRow[] }, { kind }) => sql<StoredBeat>`
+    select r.hub_id, session, process_id, lease_until, last_heard_at, is_connected, has_left,
+      case when session = said_in then 1 else 0 end as is_known,
+      case when health_monotonic > said_at or (health_monotonic is not null and health = said)
+        then 1 else 0 end as is_old
+    from ${recordset(kind, beatColumns, beats)} join hub_sessions on hub_sessions.hub_id = r.hub_id`,
+)
 
 const leasesOf = statement((q, at: { processId: string; now: number }) =>
   q
