@@ -129,9 +129,9 @@ export class LeaseKeeper {
   }
 
   /**
-   * Compares heartbeats, one of each hub, with the stored rows. `due`: the row must be written (`renew`), because the
-   * health has changed, the hub was away, or half of the time has passed after which the lease or the hub's presence
-   * ends. A row without such news is not written: a heartbeat then costs a part of one read.
+   * Compares heartbeats with the stored rows; at most one heartbeat per hub. `due` means that the row must be written
+   * (`renew`): the health has changed, the hub was away, or half of the time is over after which the lease or the
+   * presence ends. Other rows are not written: such a heartbeat costs a part of one read.
    */
   async compare(q: Queries, beats: readonly Beat[]): Promise<Map<number, Renewal | 'due'>> {
     const { now, lease } = this.#lease()
