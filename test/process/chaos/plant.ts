@@ -24,6 +24,10 @@ export interface PlantOptions {
   /** Speed of the mechanisms, relative to real ones. */
   speed: number
   settings?: Partial<Record<'cloud' | 'hub' | 'simulator', Record<string, string>>>
+  /** The program that makes the data; by default that of the present build. */
+  seedCommand?: readonly string[]
+  /** The command of a program, read at each start; by default that of the present build. */
+  commandOf?: (name: ProgramName) => readonly string[] | undefined
   /** Called when a program ended without a kill, with its exit and its log file. */
   onFailure(name: ProgramName, how: string, logFile: string): void
 }
@@ -52,6 +56,8 @@ export interface Plant {
   kill(name: ProgramName): boolean
   /** Sends SIGKILL, and keeps the program dead until `start`. */
   halt(name: ProgramName): Promise<void>
+  /** Sends SIGTERM, and keeps the program dead until `start`. */
+  stop(name: ProgramName): Promise<void>
   signal(name: ProgramName, signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Shifts a program's wall clock, from its next start on or while it runs; 0 is correct. */
   skew(name: ProgramName, byMs: number): void
@@ -75,7 +81,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   const environment = environments({ places, ports, databaseUrl, cloudMqttUrl })
   const seed = await prepareData({
     places,
-    seed: { command: commandOf('cloud/demo/seed'), environment: environment.cloud(0) },
+    seed: { command: options.seedCommand ?? commandOf('cloud/demo/seed'), environment: environment.cloud(0) },
     hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
   })
   const hubId = seed.hubs[0]!.hub_id
@@ -125,7 +131,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   function start(one: Program<ProgramName>): void {
     if (supervisors.has(one.name)) return
     const supervisor = new Supervisor<ProgramName>({
-      programs: [one],
+      programs: [{ ...one, command: options.commandOf?.(one.name) ?? one.command }],
       runtime,
       onStarted: (name, pid) => pids.set(name, pid),
       onDied(name, how) {
@@ -175,6 +181,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
       kill(name)
       await end(name)
     },
+    stop: end,
     signal: (name, signal) => void process.kill(pids.get(name)!, signal),
     skew(name, byMs) {
       // A rename, so that a reader sees either the old or the new file.
