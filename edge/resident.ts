@@ -249,7 +249,7 @@ async function loadLocalApi(
   const { getRequestListener } = await import('@hono/node-server')
   const { getConnInfo } = await import('@hono/node-server/conninfo')
   const { createLocalApi } = await import('./local-api/local-api.ts')
-  const { peopleIn, sessionFile } = await import('./local-api/access-files.ts')
+  const { sessionFile } = await import('./local-api/access-files.ts')
   const clock: Clock = {
     now,
     monotonic: () => runtime.clock.monotonic(),
@@ -262,7 +262,6 @@ async function loadLocalApi(
     links: () => serving.controllers.links(),
     recent: () => recent.read(),
     token,
-    people: peopleIn(`${config.store}.people`, { everyMs: local.peopleMs, clock, log }),
     sessionFile: sessionFile(`${config.store}.sessions`, log),
     sessionMs: local.sessionMs,
     sessions: local.sessions,

@@ -123,6 +123,7 @@ function waitingCore({ fault, since, startedAt, clock, health, doors }: WaitingC
     quietMs: () => clock.monotonic() - startedAt,
     alarms: () => [storageAlarm(fault(), since)],
     held: () => ({ orders: false, bins: [] }),
+    people: () => [],
     orders: () => [],
     stock: () => [],
     unknownOperations: () => [],

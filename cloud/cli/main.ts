@@ -19,6 +19,7 @@ const administration: Readonly<Record<string, (runtime: Runtime) => Promise<Comm
   keys: async (runtime) => (await import('./keys.ts')).keyCommands(runtime),
   owners: async (runtime) => (await import('./owners.ts')).ownerCommands(runtime),
   payments: async (runtime) => (await import('./payments.ts')).paymentCommands(runtime),
+  people: async (runtime) => (await import('./people.ts')).peopleCommands(runtime),
   products: async (runtime) => (await import('./products.ts')).productCommands(runtime),
   webhooks: async (runtime) => (await import('./webhooks.ts')).webhookCommands(runtime),
   users: async (runtime) => (await import('./users.ts')).userCommands(runtime),

@@ -113,6 +113,7 @@ function atTheHub(context: Context) {
     hold: (what, isHeld, by) => local.holdByPerson(context, what, isHeld, by),
     noteRestart: (by) => local.noteRestart(context, by),
     held: () => context.state.facts.get('held'),
+    people: () => context.state.facts.config()?.people ?? [],
     life: () => context.state.facts.get('life'),
     alarms: () => local.alarmsOf(context),
     takeOverController: (controller, by) => local.takeOverByPerson(context, controller, by),

@@ -5,6 +5,7 @@ import type {
   AcceptanceState,
   StoredAcceptance,
 } from '../../protocol/model/acceptance.ts'
+import type { PersonAtHub } from '../../protocol/mqtt/cloud-entries.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Location } from '../../protocol/model/location.ts'
@@ -177,6 +178,8 @@ export interface HubCore {
   /** A person restarts the service. */
   noteRestart(by?: LocalActor): void
   held(): { orders: boolean; bins: number[] }
+  /** The people who may use the hub's page, from the cloud's configuration. */
+  people(): readonly PersonAtHub[]
   /** Open alarms as reported to the cloud. `raised_at`: cloud time, milliseconds. */
   alarms(): { code: string; subject: string; detail: string | null; raised_at: number }[]
   /**

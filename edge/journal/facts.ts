@@ -40,6 +40,7 @@ const cautious: HubConfig = {
   confirmed_fridges: [],
   prepare_timeout_ms: Number.MAX_SAFE_INTEGER,
   unclaimed_timeout_ms: Number.MAX_SAFE_INTEGER,
+  people: [],
 }
 
 /** The stored configuration. If it cannot be read as a whole, it is read field by field. */

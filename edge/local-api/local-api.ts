@@ -30,11 +30,12 @@ export type LocalCore = ActOptions['core'] &
     | 'stock'
     | 'alarms'
     | 'held'
+    | 'people'
     | 'acceptance'
     | 'noteRestart'
   >
 
-export interface LocalApiOptions extends LoginOptions, ActOptions, CommandOptions {
+export interface LocalApiOptions extends Omit<LoginOptions, 'people'>, ActOptions, CommandOptions {
   hubId: number
   core: LocalCore
   sync: { state(): SyncState }
@@ -53,6 +54,9 @@ export interface LocalApiOptions extends LoginOptions, ActOptions, CommandOption
   /** Checks the `Host` header (`hostCheck`). */
   isAllowedHost: (header: string | undefined) => boolean
 }
+
+/** Milliseconds since the Unix epoch: earlier lines are left out. */
+const Since = z.coerce.number().default(0)
 
 const MAX_BODY_BYTES = 16 * 1024
 
@@ -92,10 +96,19 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
     }),
   )
 
-  loginRoutes(app, { ...options, storage: () => options.core.health().storage })
+  loginRoutes(app, {
+    ...options,
+    people: () => options.core.people(),
+    storage: () => options.core.health().storage,
+  })
   app.get('/api/state', (c) => c.json(stateOf(options)))
   app.get('/api/hardware', (c) => c.json({ hardware: options.hardware, software: options.software }))
-  app.get('/api/recent', (c) => c.json(options.recent()))
+  app.get('/api/recent', (c) => {
+    const since = parse(Since, c.req.query('since'), 'since')
+    const { log, wire } = options.recent()
+    const isNew = ({ at }: { at: number }): boolean => at >= since
+    return c.json({ log: log.filter(isNew), wire: wire.filter(isNew) })
+  })
   app.get('/api/live', (c) =>
     liveState(c, { ...options, isAllowed: c.get('isAllowed') }, () => {
       const { sync, ...state } = stateOf(options)

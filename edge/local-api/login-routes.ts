@@ -1,15 +1,16 @@
 import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
-import { nameText } from '../../protocol/model/name-text.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { Refusals } from '../../protocol/model/refusals.ts'
 import type { Runtime, Clock } from '../../protocol/model/runtime.ts'
 import { storageSentence, storageText, type StorageFault } from '../../protocol/model/storage.ts'
+import { PersonName } from '../../protocol/model/pin.ts'
+import type { PersonAtHub } from '../../protocol/mqtt/cloud-entries.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { bodyOf } from './bodies.ts'
 import { LocalError } from './local-error.ts'
-import { LocalAccess, type Access, type Person } from './people.ts'
+import { LocalAccess, type Access } from './people.ts'
 import { Sessions, type SessionFile } from './sessions.ts'
 import { cookieHeader, cookieName, isSameSite } from './token.ts'
 import { networkOf } from '../../protocol/model/network.ts'
@@ -17,8 +18,8 @@ import { networkOf } from '../../protocol/model/network.ts'
 export interface LoginOptions {
   /** The shared token for every path below `/api`: as a bearer token, or for the cookie of `/api/login`. */
   token: string
-  /** People with their own tokens. */
-  people: () => readonly Person[]
+  /** People with a name and a PIN. */
+  people: () => readonly PersonAtHub[]
   sessionFile: SessionFile
   /** Lifetime of a login. */
   sessionMs: number
@@ -43,11 +44,12 @@ export interface LocalVariables {
 export type LocalApp = Hono<{ Variables: LocalVariables }>
 export type LocalContext = Context<{ Variables: LocalVariables }>
 
-const Login = z.strictObject({
-  token: z.string().max(200),
-  /** The person who logs in with the shared token. */
-  name: nameText(60).optional(),
-})
+const Secret = z.string().max(200)
+const Login = z.union([
+  z.strictObject({ name: PersonName, pin: Secret }),
+  /** The name is not verified. */
+  z.strictObject({ token: Secret, name: PersonName.optional() }),
+])
 
 /** The person's name in the hub's log. */
 export const nameOf = ({ person }: LocalActor): string => person ?? 'shared token'
@@ -58,31 +60,38 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   const { clock } = runtime
   const refusals = new Refusals(['local_token'], { log, clock })
   const guesses = new Guesses(clock, options.guesses)
-  const access = new LocalAccess({ ...options, now: () => clock.now() })
+  const access = new LocalAccess(options)
   const sessions = new Sessions(
     { runtime, file: options.sessionFile },
     { lifetimeMs: options.sessionMs, most: options.sessions },
   )
 
-  const refuse = (c: LocalContext): never => {
-    const address = options.addressOf(c)
-    guesses.fail(address)
-    refusals.note('local_token', address, { path: c.req.path })
+  /** A guess counts for its network and, with a PIN, for the name: several networks share the guesses of one PIN. */
+  const countersOf = (c: LocalContext, name?: string): string[] => [
+    networkOf(options.addressOf(c)),
+    ...(name === undefined ? [] : [`name ${name.toLowerCase()}`]),
+  ]
+  const refuse = (c: LocalContext, name?: string): never => {
+    for (const counter of countersOf(c, name)) guesses.fail(counter)
+    refusals.note('local_token', options.addressOf(c), { path: c.req.path })
     throw new LocalError('authentication_required')
   }
-  /** The holder of a token. A network with wrong tokens must wait before its next token is checked. */
-  const holderOf = (c: LocalContext, token: string): Access | undefined => {
-    const delayMs = guesses.delayOf(options.addressOf(c))
-    if (delayMs === 0) return access.of(token)
+  /** After wrong tokens or PINs the next one is checked only after a delay. */
+  const checkDelay = (c: LocalContext, name?: string): void => {
+    const delayMs = Math.max(...countersOf(c, name).map((counter) => guesses.delayOf(counter)))
+    if (delayMs === 0) return
     c.header('Retry-After', String(Math.ceil(delayMs / 1000)))
     throw new LocalError('too_many_attempts')
   }
 
   app.post('/api/login', async (c) => {
     if (!isSameSite(c.req.raw.headers)) return refuse(c)
-    const { token, name } = await bodyOf(c, Login)
-    const holder = holderOf(c, token)
-    if (holder === undefined) return refuse(c)
+    const body = await bodyOf(c, Login)
+    const { name } = body
+    const guessed = 'pin' in body ? name : undefined
+    checkDelay(c, guessed)
+    const holder = 'pin' in body ? await access.ofPin(body.name, body.pin) : access.ofToken(body.token)
+    if (holder === undefined) return refuse(c, guessed)
     const actor = { person: holder.person ?? name ?? null, shared_token: holder.person === null }
     const value = sessions.begin({ credential: holder.credential, actor })
     log.info({ by: nameOf(actor) }, 'a person logs in')
@@ -100,15 +109,16 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   /** The open session of a cookie: it ends with its token. */
   const sessionOf = (value: string) => {
     const session = sessions.find(value)
-    return session && access.ofCredential(session.credential) && session
+    return session && access.isValid(session.credential) ? session : undefined
   }
   // A page calls it at its start: a 401 would appear as an error in the browser's log.
   app.get('/api/session', (c) => {
     const value = getCookie(c, cookieName(isTls(c)))
-    const isOpen = value !== undefined && isSameSite(c.req.raw.headers) && sessionOf(value) !== undefined
+    const session = value !== undefined && isSameSite(c.req.raw.headers) ? sessionOf(value) : undefined
     const fault = options.storage?.()
     const storage = fault && { message: storageSentence(fault), remedy: storageText(fault.reason).remedy }
-    return c.json({ logged_in: isOpen, ...(storage && { storage }) })
+    const person = session?.actor.person ?? null
+    return c.json({ logged_in: session !== undefined, person, ...(storage && { storage }) })
   })
   const authenticate: MiddlewareHandler<{ Variables: LocalVariables }> = async (c, next) => {
     const value = getCookie(c, cookieName(isTls(c)))
@@ -120,11 +130,13 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
       return next()
     }
     const bearer = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
-    const holder = bearer === undefined ? undefined : holderOf(c, bearer)
-    if (holder !== undefined) {
-      c.set('actor', { person: holder.person, shared_token: holder.person === null })
-      c.set('isAllowed', () => access.ofCredential(holder.credential) !== undefined)
-      return next()
+    if (bearer !== undefined) {
+      checkDelay(c)
+      if (access.ofToken(bearer)) {
+        c.set('actor', { person: null, shared_token: true })
+        c.set('isAllowed', () => true)
+        return next()
+      }
     }
     // The cookie of an ended session does not count as a wrong token.
     if (c.req.header('authorization') !== undefined) refuse(c)
@@ -137,14 +149,14 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
 const isTls = (c: Context): boolean => new URL(c.req.url).protocol === 'https:'
 
 interface GuessLimits {
-  /** Failures of a network without a delay. */
+  /** Failures of a network, or of a name, without a delay. */
   free: number
   /** The delay after the first further failure; it doubles with each one. */
   firstMs: number
   maxMs: number
   /** One failure is forgotten after this time. */
   forgetMs: number
-  /** Maximum number of remembered networks. The network with the oldest failure is forgotten first. */
+  /** Maximum number of remembered networks and names. The oldest failure is forgotten first. */
   networks: number
 }
 
@@ -154,8 +166,8 @@ interface Failures {
 }
 
 /**
- * Delays networks that send wrong tokens. During its delay no token of a network is checked, not even a
- * correct one.
+ * Delays networks that send wrong tokens, and names with wrong PINs. During the delay none is checked, not even
+ * a correct one.
  */
 class Guesses {
   readonly #clock: Clock
@@ -167,9 +179,9 @@ class Guesses {
     this.#limits = limits
   }
 
-  /** Milliseconds until the next attempt of an address is checked; 0 if it need not wait. */
-  delayOf(address: string): number {
-    const failures = this.#failures.get(networkOf(address))
+  /** Milliseconds until the next attempt of a network or name is checked; 0 if it need not wait. */
+  delayOf(counter: string): number {
+    const failures = this.#failures.get(counter)
     if (failures === undefined) return 0
     const extra = this.#remaining(failures) - this.#limits.free
     if (extra < 0) return 0
@@ -178,12 +190,11 @@ class Guesses {
     return Math.max(0, failures.at + delayMs - this.#clock.monotonic())
   }
 
-  fail(address: string): void {
-    const network = networkOf(address)
-    const before = this.#failures.get(network)
+  fail(counter: string): void {
+    const before = this.#failures.get(counter)
     const count = (before === undefined ? 0 : this.#remaining(before)) + 1
-    this.#failures.delete(network)
-    this.#failures.set(network, { count, at: this.#clock.monotonic() })
+    this.#failures.delete(counter)
+    this.#failures.set(counter, { count, at: this.#clock.monotonic() })
     if (this.#failures.size > this.#limits.networks)
       this.#failures.delete(this.#failures.keys().next().value!)
   }

@@ -1,51 +1,49 @@
-import { z } from 'zod'
+import { isPinOf, isSameName } from '../../protocol/model/pin.ts'
+import type { PersonAtHub } from '../../protocol/mqtt/cloud-entries.ts'
 import { digestOf, isSameDigest } from './token.ts'
 
-/** A person with their own token, as in the file `<STORE>.people`. */
-export const Person = z.object({
-  name: z.string().min(1).max(60),
-  /** SHA-256 of the token, hexadecimal. */
-  digest: z.string(),
-  created_at: z.string(),
-  /** Null: no end. */
-  expires_at: z.string().nullable(),
-})
-export type Person = z.infer<typeof Person>
-
-/** Parses the file's text. Throws if the text is not such a list. */
-export const parsePeople = (text: string): Person[] => z.array(Person).parse(JSON.parse(text))
-
-/** The holder of a token. `credential` is the digest of the token. */
+/** The holder of a credential. */
 export interface Access {
+  /** Digest of the shared token, or of the person's stored PIN: a changed PIN is another credential. */
   credential: string
   /** Null for the shared token. */
   person: string | null
 }
 
-/** Access to the hub's page: by the shared token (`LOCAL_TOKEN`), or by personal tokens. */
+/** Access to the hub's page: by the shared token (`LOCAL_TOKEN`), or by a person's name and PIN. */
 export class LocalAccess {
   readonly #shared: string
-  readonly #people: () => readonly Person[]
-  readonly #now: () => number
+  readonly #people: () => readonly PersonAtHub[]
 
-  constructor({ token, people, now }: { token: string; people: () => readonly Person[]; now: () => number }) {
+  constructor({ token, people }: { token: string; people: () => readonly PersonAtHub[] }) {
     this.#shared = digestOf(token)
     this.#people = people
-    this.#now = now
   }
 
-  /** The holder of a token; undefined if the token is wrong, removed or expired. */
-  of(token: string): Access | undefined {
-    return this.ofCredential(digestOf(token))
+  /** The access of the shared token; undefined if the token is wrong. */
+  ofToken(token: string): Access | undefined {
+    const credential = digestOf(token)
+    return isSameDigest(credential, this.#shared) ? { credential, person: null } : undefined
   }
 
-  /** The holder of the token with a digest. */
-  ofCredential(credential: string): Access | undefined {
-    if (isSameDigest(credential, this.#shared)) return { credential, person: null }
-    const now = this.#now()
-    const found = this.#people().find(({ digest }) => isSameDigest(digest, credential))
-    if (found === undefined || (found.expires_at !== null && Date.parse(found.expires_at) <= now))
-      return undefined
-    return { credential, person: found.name }
+  /** The access of a person; undefined if there is no such person, or if the PIN is wrong. */
+  async ofPin(name: string, pin: string): Promise<Access | undefined> {
+    const person = this.#people().find((one) => isSameName(one.name, name))
+    // An unknown name costs as much time as a wrong PIN.
+    const isRight = await isPinOf(person?.pin_digest ?? `${'0'.repeat(32)}.`, pin)
+    return person && isRight ? accessOf(person) : undefined
+  }
+
+  /** Whether the credential of a session is still valid. */
+  isValid(credential: string): boolean {
+    return (
+      isSameDigest(credential, this.#shared) ||
+      this.#people().some((person) => isSameDigest(accessOf(person).credential, credential))
+    )
   }
 }
+
+const accessOf = ({ name, pin_digest: digest }: PersonAtHub): Access => ({
+  credential: digestOf(digest),
+  person: name,
+})

@@ -32,6 +32,10 @@ export type Facing = z.infer<typeof Facing>
 export const NamedProduct = z.object({ product_id: z.int(), name: z.string(), upc: z.string() })
 export type NamedProduct = z.infer<typeof NamedProduct>
 
+/** A person who may use the page of the hub. `pin_digest`: see `model/pin.ts`. */
+export const PersonAtHub = z.object({ name: z.string(), pin_digest: z.string() })
+export type PersonAtHub = z.infer<typeof PersonAtHub>
+
 export const HubConfig = z.object({
   accepting_orders: z.boolean(),
   disabled_bins: z.array(z.int()),
@@ -40,6 +44,8 @@ export const HubConfig = z.object({
   confirmed_fridges: z.array(z.object({ fridge_number: z.int(), at: z.number() })),
   prepare_timeout_ms: z.int().positive(),
   unclaimed_timeout_ms: z.int().positive(),
+  /** Absent in entries of an older cloud, and in what an older hub stored. */
+  people: z.array(PersonAtHub).default([]),
 })
 export type HubConfig = z.infer<typeof HubConfig>
 

@@ -34,6 +34,7 @@
  *    A retired or revoked board erases its secrets (erase, erased). An older hub ignores the order.
  *    Settings and hardware descriptions of hubs (desired, in entries, snapshots and hellos; hardware). An older hub stores
  *    the entry as a dead letter.
+ *    Names and PIN digests of people in the hub's configuration. An older hub ignores them.
  *    Figures of the board in heartbeats (vitals); log records and archives in parts (diagnosis). An older hub ignores it.
  */
 export const MQTT_PROTOCOL_VERSION = 11
@@ -45,4 +46,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** The hash of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = 'bb3f07de3a25d88f'
+export const MQTT_SCHEMA_HASH = 'b7b616ba69367fc6'

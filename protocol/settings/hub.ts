@@ -93,7 +93,7 @@ export const edgeSettings = {
         key: optionalText('PEM file with the key of LOCAL_CERT.'),
         token: {
           ...optionalText(
-            'Shared token of the local API. `larder people` gives people their own tokens. Default: a random one in the file <STORE>.token.',
+            'Shared token of the local API. For the first set-up: `larder people` of the cloud gives people a name and a PIN. Default: a random one in the file <STORE>.token.',
             z.string().min(16, 'must have at least 16 characters'),
           ),
           secret: true,
@@ -114,7 +114,6 @@ export const edgeSettings = {
           200,
           'Number of logins at the page; a further login ends the oldest one.',
         ),
-        peopleMs: duration(1000, 'Time after which the list of people is read again.'),
       }),
       recentKept: named(
         'LOCAL_RECENT',

@@ -22,12 +22,12 @@ export const pause = (ms: number): Promise<void> =>
 /**
  * Follows a stream of server-sent events: `state` contains the whole state, `changes` the changed parts
  * (`json-changes.ts`). `others` handle further events. `whileHidden`: address of the whole state. A hidden page
- * requests it at intervals, so that its title is correct.
+ * requests it at intervals, so that its title is correct. `onRefused`: called when the program refuses the stream.
  */
 export function follow<State>(
   url: string,
   others: Readonly<Record<string, (data: unknown) => void>> = {},
-  { whileHidden }: { whileHidden?: string } = {},
+  { whileHidden, onRefused }: { whileHidden?: string; onRefused?: () => void } = {},
 ): Live<State> {
   const state = signal<State | null>(null)
   const isConnected = signal(false)
@@ -53,6 +53,7 @@ export function follow<State>(
       // answers.
       if (source !== opened || opened.readyState !== EventSource.CLOSED) return
       shut()
+      onRefused?.()
       void pause(RETRY_MS).then(update)
     })
   }
@@ -81,6 +82,7 @@ export function follow<State>(
         isConnected.value = true
       } catch {
         isConnected.value = false
+        onRefused?.()
       }
     }
     isAsking = false

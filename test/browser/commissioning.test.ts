@@ -160,7 +160,7 @@ browserTest(
     for (const part of wanted) if (!/^cabinet [234]$/.test(part)) await page.check(`input[value="${part}"]`)
     await page.click('button:text-is("Start")')
     await page.waitForSelector('[data-hindrance]')
-    await page.click('button:text-is("Stop orders")')
+    await page.click('button.hold:has-text("Stop orders")', { delay: 1300 })
     await page.waitForSelector('[data-hindrance]', { state: 'detached' })
 
     // The keyboard focus starts here, and stays with the current step.
@@ -241,7 +241,7 @@ browserTest(
       expect.stringMatching(/FAILED\. .*Remark: row 1\/1\/2 turned/),
       expect.stringMatching(/, again: passed\./),
     ])
-    const audited = demo.audited().map(([action]) => action)
+    const audited = demo.audited().map(({ action }) => action)
     for (const action of ['hub.begin_acceptance', 'hub.hold_orders', 'hub.open_bin', 'hub.end_acceptance'])
       expect(audited).toContain(action)
   },

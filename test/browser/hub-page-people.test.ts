@@ -1,9 +1,11 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
-import { seriousProblems } from '../support/browser.ts'
+import { pinDigestOf } from '../../protocol/model/pin.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { overflowOf, seriousProblems } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
 import { scriptedHub } from './scripted-hub.ts'
-import { hold, press, select, serveHub, type ServedHub } from './served-hub.ts'
+import { hold, select, serveHub, type ServedHub } from './served-hub.ts'
 
 const browserTest = service('chromium')
 let served: ServedHub
@@ -123,7 +125,7 @@ describe('a person at the hub’s page', () => {
     'a short touch unlocks no door and restarts no program; a long press or two key presses do',
     async () => {
       const { page } = await served.visit()
-      await press(page, 'Stop orders')
+      await hold(page, 'Stop orders')
       await page.getByRole('button', { name: 'Undo' }).click()
       await expect
         .poll(() => hub.asked)
@@ -148,6 +150,80 @@ describe('a person at the hub’s page', () => {
       await expect.poll(() => hub.asked).toEqual([['unlockDoor', 'main', 30_000]])
       await hold(page, 'Unlock the main door for 30 s')
       await expect.poll(() => hub.asked.length).toBe(2)
+    },
+  )
+
+  browserTest(
+    'the card of an incident names the product in its question, and counts the row below it',
+    async () => {
+      hub.state.alarms = []
+      const { page } = await served.visit()
+      const card = page.locator('[data-unknown]')
+      await card.getByText('Did a unit of Snack 113 fall from row 1/1/4?').waitFor()
+      await card.getByLabel('Row 1/1/4: units').fill('5')
+      await card.getByLabel('Row 1/1/4: units').press('Enter')
+      await expect.poll(() => hub.asked).toEqual([countOf({ cabinet: 1, shelf: 1, row: 4 }, 5)])
+      // Among the shelves of its cabinet the row is shown once.
+      await card.getByRole('button', { name: 'Show it' }).click()
+      await expect.poll(() => focused(page)).toBe('Row 1/1/4: units')
+      expect(await page.locator('[data-row="1/1/4"]').count()).toBe(1)
+    },
+  )
+
+  browserTest(
+    'a refill leads from row to row over all shelves, by Enter, by scanner and by one touch for a full row',
+    async () => {
+      const room = { '1/1/2': 2, '1/2/1': 0, '3/4/6': 11 }
+      hub.state.stock = hub.state.stock.map((facing) => {
+        const { cabinet, shelf, row } = facing.location
+        const quantity = room[`${cabinet}/${shelf}/${row}` as keyof typeof room] ?? facing.capacity
+        return { ...facing, quantity, blocked: null }
+      })
+      const { page } = await served.visit()
+      await page.click('a:has-text("Refill: 3 rows")')
+      await page.waitForSelector('[data-refill="0/3"]')
+      await expect.poll(() => focused(page)).toBe('Row 1/1/2: units')
+      await page.keyboard.type('12')
+      await page.keyboard.press('Enter')
+      await expect.poll(() => focused(page)).toBe('Row 1/2/1: units')
+      // The scanner types the barcode of a row that is full.
+      await page.keyboard.type('049000002110')
+      await page.keyboard.press('Enter')
+      await expect.poll(() => focused(page)).toBe('Row 2/1/2: units')
+      await page.keyboard.type('11')
+      await page.keyboard.press('Enter')
+      await expect.poll(() => focused(page)).toBe('Row 3/4/6: units')
+      await page.getByRole('button', { name: 'Row 3/4/6 is full: 12' }).click()
+      await page.getByRole('button', { name: 'Row 1/2/1 is full: 12' }).click()
+      await page.waitForSelector('[data-refill="4/4"]:has-text("Every row is done.")')
+      expect(hub.asked).toEqual([
+        countOf({ cabinet: 1, shelf: 1, row: 2 }, 12),
+        countOf({ cabinet: 2, shelf: 1, row: 2 }, 11),
+        countOf({ cabinet: 3, shelf: 4, row: 6 }, 12),
+        countOf({ cabinet: 1, shelf: 2, row: 1 }, 12),
+      ])
+      expect([await seriousProblems(page), await overflowOf(page)]).toEqual([[], 0])
+    },
+  )
+
+  browserTest(
+    'a person logs in with name and PIN, and the page asks for the login when the person is removed',
+    async () => {
+      const ann = { name: 'Ann', pin_digest: await pinDigestOf('271828', systemRuntime().random) }
+      let people = [ann]
+      hub.core.people = () => people
+      const { page } = await served.browser.open(served.url, { width: 390 })
+      await page.getByLabel('Your name').fill('Ann')
+      await page.getByLabel('Your PIN').fill('271828')
+      await page.click('button:text-is("Log in")')
+      await page.waitForSelector('[data-person]:text-is("Ann")')
+      await page.waitForSelector('[data-device="bin-1"]')
+      people = []
+      await page.waitForSelector('button:text-is("Log in")')
+      const { status } = await page.request
+        .get(`${served.url}api/state`)
+        .then((answer) => ({ status: answer.status() }))
+      expect(status).toBe(401)
     },
   )
 
@@ -185,7 +261,7 @@ describe('a person at the hub’s page', () => {
     async () => {
       const { page } = await served.visit({ width: 1400 })
       const stops: string[] = []
-      for (let presses = 0; presses < 12; presses += 1) {
+      for (let presses = 0; presses < 24; presses += 1) {
         await page.keyboard.press('Tab')
         stops.push(await focused(page))
         if (stops.at(-1)!.startsWith('Cabinet 1')) break

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
 import type { LocalState } from '../../edge/local-api/local-api.ts'
 import type { LocalState as PageState } from '../../edge/local-api/page/local-state.ts'
@@ -126,7 +127,7 @@ describe('the hub’s own page', () => {
     'a technician can stop and resume orders, resolve unknown operations and restart the service',
     async () => {
       const { page } = await visit()
-      await press(page, 'Stop orders')
+      await hold(page, 'Stop orders')
       await page.waitForSelector('[data-intake]:has-text("a person has stopped them here")')
       await press(page, 'Resume orders')
       await page.waitForSelector('[data-intake]:has-text("Orders are taken")')
@@ -204,16 +205,38 @@ describe('the hub’s own page', () => {
     },
   )
 
-  browserTest('log and wire of the last minutes are shown and can be searched', async () => {
-    const { page } = await visit()
-    await page.click('summary:has-text("Log and wire")')
-    await page.waitForSelector('[data-recent=log]:has-text("alarm {\\"code\\":\\"bin_fault\\"}")')
-    await page.click('button:text-is("Wire")')
-    await page.waitForSelector('[data-recent=wire]:has-text("~0001 PING")')
-    await page.getByLabel('Only lines with').fill('WELCOME')
-    await page.waitForSelector('[data-recent=wire]:has-text("Nothing.")')
-    expect(await seriousProblems(page)).toEqual([])
-  })
+  browserTest(
+    'log and wire of the last minutes are shown, filtered by text and level, paused and downloaded',
+    async () => {
+      const { page } = await visit()
+      await page.click('summary:has-text("Log and wire")')
+      await page.waitForSelector('[data-recent=log]:has-text("alarm {\\"code\\":\\"bin_fault\\"}")')
+      await page.click('button:text-is("Wire")')
+      await page.waitForSelector('[data-recent=wire]:has-text("~0001 PING")')
+      await page.getByLabel('Only lines with').fill('WELCOME')
+      await page.waitForSelector('[data-recent=wire]:has-text("Nothing.")')
+      await page.getByLabel('Only lines with').fill('')
+      await page.click('button:text-is("Log")')
+      await page.getByLabel('Level').selectOption('error')
+      await page.waitForSelector('[data-recent=log]:has-text("Nothing.")')
+      await page.getByLabel('Level').selectOption('warn')
+      // The sentence comes first, then the time and the level.
+      await expect
+        .poll(() => page.locator('[data-recent=log] li').first().textContent())
+        .toMatch(/^The hub has failed to move\. .*warn/)
+      const [saved] = await Promise.all([
+        page.waitForEvent('download'),
+        page.click('button:text-is("Download")'),
+      ])
+      expect(saved.suggestedFilename()).toBe('hub-1-log.txt')
+      expect(readFileSync((await saved.path())!, 'utf8')).toBe(
+        '1970-01-01T00:00:01.000Z warn alarm {"code":"bin_fault"}\n',
+      )
+      await page.click('button:text-is("Pause")')
+      await page.waitForSelector('button[aria-pressed=true]:text-is("Continue")')
+      expect(await seriousProblems(page)).toEqual([])
+    },
+  )
 
   browserTest(
     'the page loses no click while the state changes ten times a second, and no button moves under the finger',

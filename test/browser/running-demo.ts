@@ -25,11 +25,20 @@ export interface RunningDemo {
   acts: () => Promise<Act[]>
   /** The state without the sensors. */
   state: () => Promise<HubState>
-  /** Actions of people at the hub itself, from the cloud's audit log: action and object. */
-  audited: () => [action: string, object: string][]
+  /** Runs an operators' command at the demo's database. Returns its output. */
+  larder: (...args: string[]) => string
+  /** Actions of people at the hub itself, from the cloud's audit log. */
+  audited: () => AuditedAct[]
   /** Calls the launcher, as scenarios do: `/programs/cloud/stop`. */
   tell: (path: string) => Promise<number | undefined>
   stop: () => Promise<void>
+}
+
+export interface AuditedAct {
+  actor: string
+  action: string
+  object: string
+  detail: { before?: number; after?: number }
 }
 
 export async function startDemo(settings: Record<string, string>): Promise<RunningDemo> {
@@ -39,6 +48,15 @@ export async function startDemo(settings: Record<string, string>): Promise<Runni
   await programs.ready()
   const simulator = simulatorAt(file().simulator_url)
   const browser = await openBrowser()
+  function larder(...args: string[]): string {
+    const [cli, ...cliMain] = commandOf('cloud/cli/main')
+    const { stdout } = spawnSync(cli, [...cliMain, ...args], {
+      cwd: packageRoot(),
+      encoding: 'utf8',
+      env: { ...process.env, DATABASE_URL: file().database_url },
+    })
+    return stdout
+  }
 
   return {
     browser,
@@ -70,22 +88,12 @@ export async function startDemo(settings: Record<string, string>): Promise<Runni
     step: (what) => simulator.ask('POST', '/api/steps', { hub_id: 1, step: what }),
     acts: () => simulator.ask('GET', '/api/hubs/1/actuations'),
     state: () => simulator.ask('GET', '/api/hubs/1/state'),
-    audited() {
-      const [cli, ...cliMain] = commandOf('cloud/cli/main')
-      const { stdout } = spawnSync(
-        cli,
-        [...cliMain, 'audit', 'list', '--hub', '1', '--action', 'hub.', '--limit', '10000'],
-        {
-          cwd: packageRoot(),
-          encoding: 'utf8',
-          env: { ...process.env, DATABASE_URL: file().database_url },
-        },
-      )
-      const lines = stdout.split('\n').filter((line) => line.startsWith('{'))
-      return lines
-        .map((line) => JSON.parse(line) as { action: string; object: string })
-        .map(({ action, object }) => [action, object])
-    },
+    larder,
+    audited: () =>
+      larder('audit', 'list', '--hub', '1', '--action', 'hub.', '--limit', '10000')
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .map((line) => JSON.parse(line) as AuditedAct),
     tell: (path) =>
       new Promise((done, failed) => {
         const call = request({ socketPath: places.benchSocket, method: 'POST', path }, (answer) => {

@@ -158,6 +158,7 @@ const emptySnapshot: CloudEntry = {
     confirmed_fridges: [],
     prepare_timeout_ms: 0,
     unclaimed_timeout_ms: 0,
+    people: [],
   },
   facings: [],
   stock: [],

@@ -41,6 +41,7 @@ export const config: HubConfig = {
   confirmed_fridges: [],
   prepare_timeout_ms: 600_000,
   unclaimed_timeout_ms: 3_600_000,
+  people: [],
 }
 
 /**

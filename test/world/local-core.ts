@@ -55,6 +55,7 @@ export function recordingCore() {
     readings: () => [],
     hold: ask('hold'),
     held: () => ({ orders: false, bins: [] }),
+    people: () => [],
     alarms: () => [{ code: 'bin_fault', subject: 'bin 2', detail: 'open_door jam', raised_at: 1 }],
     acceptance: {
       begin: ask('begin'),

@@ -65,6 +65,12 @@ export async function readHubConfig(tx: Tx, { settings }: CloudContext, hubId: n
     confirmed_fridges: readConfirmed(hub),
     prepare_timeout_ms: settings.prepareTimeoutMs,
     unclaimed_timeout_ms: settings.unclaimedTimeoutMs,
+    people: await tx.q
+      .selectFrom('hub_people')
+      .select(['name', 'pin_digest'])
+      .where('hub_id', '=', hubId)
+      .orderBy('name')
+      .execute(),
   }
 }
 

@@ -8,6 +8,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { setDesired } from '../controls/configuration.ts'
+import { removeHubPeople } from '../controls/hub-people.ts'
 
 /**
  * Moves a hub to another owner, or out of service. Its books stay: orders, figures, events, alarms and
@@ -82,6 +83,8 @@ export async function moveHub(
     .where('id', '=', hubId)
     .execute()
   await handOverAlarms(tx, context, { hubId, newOwner })
+  // Its people work for the former owner.
+  await removeHubPeople(tx, context, hubId)
   return { fromOwner: hub.owner_id, movedAt, roles: await takeFromRoles(tx, hubId) }
 }
 

@@ -44,7 +44,17 @@ interface Versions {
  * only what the previous version no longer reads. SQLite cannot turn `foreign_keys` off within a transaction: a
  * migration that rebuilds a table defers them instead.
  */
-const numberedMigrations: readonly NumberedMigration[] = []
+const numberedMigrations: readonly NumberedMigration[] = [
+  {
+    name: '0002-hub-people',
+    statements: (kind) => {
+      const [int, storage] = kind === 'sqlite' ? ['integer', ' strict'] : ['bigint', '']
+      return [
+        `create table hub_people (hub_id ${int} not null references hubs (id), name text not null, pin_digest text not null, created_at ${int} not null, primary key (hub_id, name))${storage}`,
+      ]
+    },
+  },
+]
 
 const FIRST = '0001-first'
 export const SCHEMA_VERSION = numberedMigrations.at(-1)?.name ?? FIRST

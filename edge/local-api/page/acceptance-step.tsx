@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { AcceptanceStepView } from '../../../protocol/model/acceptance.ts'
-import { agreed, ahead, chosen, decide, lastOf } from './acceptance-store.ts'
+import { agreed, ahead, chainText, chosen, decide, lastOf } from './acceptance-store.ts'
 import { act, running, state } from './store.ts'
 
 /** The unsent remark for the current step. */
@@ -78,14 +78,12 @@ export function StepInHand({ step }: { step: AcceptanceStepView }): JSX.Element 
       )}
       {chain.length > 1 && !isRunning && (
         <button
-          class="btn aria-disabled:opacity-60"
+          class="btn btn-primary h-auto py-2 aria-disabled:opacity-60"
           aria-disabled={isHindered || acceptance.running !== null}
           data-chain={chain.length}
           onClick={() => carryOut(chain)}
         >
-          {step.id.startsWith('row/')
-            ? `Turn the ${chain.length} rows of this shelf, one after another`
-            : `Let the hub test all ${chain.length}, one after another`}
+          {chainText(step.id, chain.length)}
         </button>
       )}
       {agreed.value.length > 1 && acceptance.running === null && <VerdictOfAll />}
@@ -169,9 +167,27 @@ function Verdict({ step, observed, agrees, verdict }: VerdictProps): JSX.Element
 
 /** Bins must be emptied between rows: rows need bins that are empty and closed. */
 function Bins(): JSX.Element {
+  const { bins } = state.value!.health
+  const filled = bins.filter(({ occupied, door }) => occupied === true && door === 'closed')
+  const opened = bins.filter(({ door }) => door === 'open')
+  /** Stops at the first bin that does not move. */
+  async function all(what: 'open' | 'close', which: typeof bins): Promise<void> {
+    for (const { bin_number: bin } of which)
+      if (!(await act(`Bin ${bin}: ${what}`, `bins/${bin}/${what}`, {}, 'quiet'))) return
+  }
   return (
     <div class="grid grid-cols-2 gap-2" role="group" aria-label="Empty the bins">
-      {state.value!.health.bins.map(({ bin_number: bin, door, lift, occupied }) => {
+      {filled.length > 1 && (
+        <button class="btn col-span-2" onClick={() => void all('open', filled)}>
+          Open the {filled.length} bins that hold something
+        </button>
+      )}
+      {opened.length > 1 && (
+        <button class="btn col-span-2" onClick={() => void all('close', opened)}>
+          My hands are out: close the {opened.length} bins
+        </button>
+      )}
+      {bins.map(({ bin_number: bin, door, lift, occupied }) => {
         const what =
           door === 'closed' ? (lift === 'up' ? 'lower' : 'open') : ('close' as 'open' | 'close' | 'lower')
         const title = `Bin ${bin}: ${what}`

@@ -34,14 +34,11 @@ export const shown = computed(() => older.value ?? answer.value?.protocol ?? nul
 export const lastOf = (step: AcceptanceStepView) => step.attempts.at(-1)
 export const verdictOf = (step: AcceptanceStepView) => lastOf(step)?.verdict ?? null
 
-/** The current step: the chosen one, or the first without a verdict. */
+/** The current step: the chosen one, the running one of a chain, or the first without a verdict. */
 export const step = computed(() => {
   const steps = current.value?.steps ?? []
-  return (
-    steps.find(({ id }) => id === chosen.value) ??
-    steps.find((one) => verdictOf(one) === null) ??
-    steps.at(-1)
-  )
+  const wanted = chosen.value ?? state.value?.acceptance.running?.step
+  return steps.find(({ id }) => id === wanted) ?? steps.find((one) => verdictOf(one) === null) ?? steps.at(-1)
 })
 
 async function load(): Promise<void> {
@@ -79,8 +76,23 @@ export const begin = (by: string, of: readonly string[], withUnassignedRows: boo
   })
 }
 
-/** Steps that can run as one chain: the controllers, or the rows of a shelf. */
-const groupOf = (id: string): string => /^(?:controller|row\/\d+\/\d+)(?=\/)/.exec(id)?.[0] ?? id
+/** Steps that can run as one chain, by the beginning of their ids, with the text of its button. */
+const chains: readonly [ids: RegExp, text: (count: number) => string][] = [
+  [/^(?:controller|temperature)\//, (count) => `Let the hub test all ${count}, one after another`],
+  [/^door\//, (count) => `Unlock the ${count} doors, one after another`],
+  [/^(?:open|content)\//, () => 'Open the bins and watch their sensors, one after another'],
+  // A bin closes only after the technician has stood clear of all bins.
+  [/^(?:close|lift)\//, () => 'My hands are out of all bins: close them and move their lifts'],
+  [/^row\/(\d+)\//, (count) => `Turn the ${count} rows of this cabinet, one after another`],
+]
+const chainOf = (id: string) => chains.find(([ids]) => ids.test(id))
+/** The chain of a step, and for a row its cabinet. */
+function groupOf(id: string): string {
+  const ids = chainOf(id)?.[0]
+  return ids === undefined ? id : `${ids.source} ${ids.exec(id)?.[1] ?? ''}`
+}
+/** The text of the button that runs the steps as a chain. */
+export const chainText = (id: string, count: number): string => chainOf(id)?.[1](count) ?? ''
 
 /** The steps in the current step's group that have no verdict. */
 export const group = computed(() => {

@@ -3,6 +3,7 @@ import { ArrowLeft, Printer } from 'lucide'
 import type { JSX } from 'preact'
 import type { AcceptanceStepView, AcceptanceProtocol } from '../../../protocol/model/acceptance.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { StepInHand } from './acceptance-step.tsx'
 import {
@@ -17,7 +18,7 @@ import {
   step,
   verdictOf,
 } from './acceptance-store.ts'
-import { act, state, hardware } from './store.ts'
+import { act, state, hardware, person } from './store.ts'
 
 /** The guided acceptance of this hub: start, steps, end, and its protocols for printing. */
 export function AcceptanceView(): JSX.Element {
@@ -46,12 +47,12 @@ function OrdersStopped(): JSX.Element {
     <div class="alert alert-warning alert-soft flex flex-wrap text-base-content print:hidden" data-hindrance>
       <span class="grow">{acceptance.hindrance} Until then only steps without a motion can be tested.</span>
       {!held.orders && (
-        <button
-          class="btn btn-sm btn-warning"
-          onClick={() => void act('Stop orders', 'hold/orders', { held: true })}
+        <HoldButton
+          class="btn-sm btn-warning"
+          onHeld={() => void act('Stop orders', 'hold/orders', { held: true })}
         >
           Stop orders
-        </button>
+        </HoldButton>
       )}
     </div>
   )
@@ -76,7 +77,14 @@ function Begin(): JSX.Element {
       </p>
       <label class="grid gap-1 text-sm">
         Your name, for the report
-        <input name="by" class="input w-full" autocomplete="name" maxLength={200} required />
+        <input
+          name="by"
+          class="input w-full"
+          autocomplete="name"
+          maxLength={200}
+          defaultValue={person.value ?? ''}
+          required
+        />
       </label>
       <details class="collapse collapse-arrow border border-base-300">
         <summary class="collapse-title font-medium py-3 min-h-0">Of some parts only</summary>

@@ -1,13 +1,14 @@
 import { CircleAlert, CircleCheck } from 'lucide'
 import type { JSX } from 'preact'
 import { textAtHub } from '../../../protocol/model/alarms.ts'
-import { rowSubject, subjectWithProduct } from '../../../protocol/model/subject.ts'
+import { deviceSubject, rowSubject, subjectWithProduct } from '../../../protocol/model/subject.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { rowKey } from './counts.ts'
+import { keyOf, rowKey } from './counts.ts'
 import { isAsked, nameOf, sellingObstacle } from './local-state.ts'
+import { Row } from './shelves.tsx'
 import { showDevice } from './show.ts'
-import { act, hardware, productName, running, state } from './store.ts'
+import { act, hardware, productName, running, selected, state } from './store.ts'
 
 /** The picture's device for an alarm's subject: `bin 3` is `bin-3`; for `row 1/2/3` also the row. */
 function placeOf(subject: string): { device: string; row?: string } | undefined {
@@ -34,7 +35,7 @@ export interface Incident {
   /** Attributes that identify the card for tests and styles. */
   mark: Readonly<Record<string, string | true>>
   /** The operation of unknown outcome that the card asks about. */
-  settles?: { operation: string; device: string }
+  settles?: { operation: string; device: string; question: string }
 }
 
 type State = NonNullable<typeof state.value>
@@ -84,7 +85,13 @@ export function incidentsOf(is: State): Incident[] {
         place: { device, ...(location && { row: rowKey(location) }) },
         isWarning: true,
         mark: { 'data-unknown': true },
-        settles: { operation: operation.operation_id, device },
+        settles: {
+          operation: operation.operation_id,
+          device,
+          question: location
+            ? `Did a unit of ${productName(product_id)} fall from row ${rowKey(location)}?`
+            : `Did ${deviceSubject(device)} move?`,
+        },
       }
     }),
   ]
@@ -112,6 +119,9 @@ export function Alarms(): JSX.Element {
 
 function Card({ incident }: { incident: Incident }): JSX.Element {
   const { title, remedy, about, place, isWarning, mark, settles } = incident
+  // An opened cabinet shows the row among its shelves.
+  const facing =
+    place?.device === selected.value ? undefined : state.value!.stock.find((one) => keyOf(one) === place?.row)
   return (
     <li class={`card bg-base-100 border-l-4 ${isWarning ? 'border-warning' : 'border-error'} p-3`} {...mark}>
       <h2 class="font-semibold flex items-start gap-2">
@@ -120,6 +130,7 @@ function Card({ incident }: { incident: Incident }): JSX.Element {
       </h2>
       <p>{remedy}</p>
       {about !== '' && <p class="quiet text-sm">{about}</p>}
+      {settles && <p class="font-medium mt-2">{settles.question}</p>}
       <div class="flex flex-wrap gap-3 mt-2">
         {place && (
           <button
@@ -132,6 +143,11 @@ function Card({ incident }: { incident: Incident }): JSX.Element {
         )}
         {settles && <Settle {...settles} title={title} />}
       </div>
+      {facing && (
+        <ul class="mt-2" data-incident-row>
+          <Row facing={facing} />
+        </ul>
+      )}
     </li>
   )
 }

@@ -4,11 +4,17 @@ import { call, CallError, pause } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { keep, readStored } from './kept.ts'
 import { PendingCounts, type PendingCount, type Sent } from './pending-counts.ts'
-import { hardware, isConnected, login, software, state } from './store.ts'
+import { hardware, isConnected, leave, login, person, software, state } from './store.ts'
 import { causeOf } from './texts.ts'
 
+export type Facing = NonNullable<typeof state.value>['stock'][number]
 /** `1/2/3`: cabinet, shelf, row. */
 export const rowKey = ({ cabinet, shelf, row }: Location): string => `${cabinet}/${shelf}/${row}`
+export const keyOf = ({ location }: Facing): string => rowKey(location)
+
+/** The chosen row: its shelf opens, and its field gets the focus. */
+export const wantedRow = signal<string | null>(null)
+export const openRow = (key: string): void => void (wantedRow.value = key)
 
 /** Typed numbers that are not submitted yet, by row. */
 export const typed = signal<ReadonlyMap<string, number>>(new Map(readStored().typed))
@@ -20,12 +26,16 @@ export function setTyped(key: string, units: number | undefined): void {
   keep({ typed: [...next].filter(([, number]) => !Number.isNaN(number)) })
 }
 
+/** The rows that a person has counted or filled since the page was opened. */
+export const entered = signal<ReadonlySet<string>>(new Set())
+
 /** Entries that the hub has not confirmed. */
 export const pending = signal<readonly PendingCount[]>(readStored().pending)
 
 const counts = new PendingCounts({
   stored: pending.value,
   send,
+  isMine: ({ by }) => by === undefined || by === person.value,
   now: epochMs,
   onChange(entries) {
     pending.value = entries
@@ -46,7 +56,7 @@ async function send({ id, what, location, units }: PendingCount, ageMs: number):
     // The hub refused the entry: a person must decide. Other failures may pass.
     if (error instanceof CallError && (error.status === 409 || error.status === 422 || error.status === 404))
       return { refused: causeOf(error) }
-    if (error instanceof CallError && error.status === 401) login.value = 'needed'
+    if (error instanceof CallError && error.status === 401) leave()
     return 'not delivered'
   }
 }
@@ -65,7 +75,8 @@ const newId = (): string => {
 
 /** Submits a count or a restock: it is stored until the hub confirms it. */
 export function enterUnits(what: 'count' | 'restock', location: Location, units: number): Promise<void> {
-  return counts.enter({ id: newId(), what, location, units })
+  entered.value = new Set([...entered.value, rowKey(location)])
+  return counts.enter({ id: newId(), what, location, units, by: person.value })
 }
 
 export const discardEntry = (location: Location): void => counts.discard(location)
@@ -93,5 +104,6 @@ effect(() => {
   const [is, description] = [state.value, hardware.value]
   if (!is || !description || !isConnected.value || performance.now() - keptAt < AGAIN_MS) return
   keptAt = performance.now()
-  keep({ seen: { at: epochMs(), hardware: description, software: software.value, state: is } })
+  const seen = { person: person.value, hardware: description, software: software.value, state: is }
+  keep({ seen: { at: epochMs(), ...seen } })
 })

@@ -5,9 +5,9 @@ import { searchText } from '../../../protocol/model/search-text.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
-import { keyOf, type Facing } from './shelves.tsx'
+import { keyOf, openRow, type Facing } from './counts.ts'
 import { showDevice } from './show.ts'
-import { state } from './store.ts'
+import { state, view } from './store.ts'
 
 /** The browser's own barcode reader, if it has one (only on https pages, or from this machine). */
 declare class BarcodeDetector {
@@ -20,23 +20,32 @@ const FORMATS = ['upc_a', 'upc_e', 'ean_13', 'ean_8']
 /** Matching rows, if there are several. */
 const found = signal<readonly Facing[]>([])
 
-/** An EAN-13 that starts with 0 is the same number as a UPC. */
-const plain = (code: string): string => code.replace(/^0(?=\d{12}$)/, '')
+/** An EAN-13 that starts with 0 is the same number as a UPC, and a field for numbers drops zeros at the beginning. */
+const plain = (code: string): string => code.replace(/^0+/, '')
+
+/** The text is a barcode, not a number of units. */
+export const isBarcode = (text: string): boolean => /^\d{8,14}$/.test(text)
+
+/** Rows that a person has found in the refill walk besides its own. */
+export const foundInWalk = signal<readonly string[]>([])
 
 /** The rows for a typed or scanned text: a barcode, or a part of a name. */
 function rowsOf(sought: string, stock: readonly Facing[]): Facing[] {
   const text = searchText(sought)
   if (text === '') return []
-  if (/^\d{8,14}$/.test(text)) return stock.filter(({ upc }) => upc === plain(text))
+  if (isBarcode(text)) return stock.filter(({ upc }) => upc !== null && plain(upc) === plain(text))
   return stock.filter(({ name }) => name != null && searchText(name).includes(text))
 }
 
 function show(row: Facing): void {
   found.value = []
-  showDevice(`cabinet-${row.location.cabinet}`, keyOf(row))
+  if (view.value !== 'refill') return showDevice(`cabinet-${row.location.cabinet}`, keyOf(row))
+  foundInWalk.value = [...foundInWalk.value, keyOf(row)]
+  openRow(keyOf(row))
 }
 
-function find(sought: string): void {
+/** Opens the row with a barcode or a name, or lists the rows. */
+export function findRow(sought: string): void {
   const rows = rowsOf(sought, state.value!.stock)
   if (rows.length === 1) return show(rows[0]!)
   found.value = rows
@@ -49,7 +58,7 @@ async function read(file: File | undefined): Promise<void> {
     const codes = await new BarcodeDetector({ formats: FORMATS }).detect(await createImageBitmap(file))
     if (codes[0] === undefined)
       say('No barcode can be read in the picture: closer, and with more light.', true)
-    else find(codes[0].rawValue)
+    else findRow(codes[0].rawValue)
   } catch (error) {
     say(`The picture could not be read: ${error instanceof Error ? error.message : String(error)}`, true)
   }
@@ -62,7 +71,7 @@ export function FindRow(): JSX.Element {
       <form
         class="flex flex-wrap gap-2 items-end"
         aria-label="Find a row"
-        onSubmit={(event) => find(textsOf(event)['sought'] ?? '')}
+        onSubmit={(event) => findRow(textsOf(event)['sought'] ?? '')}
       >
         <label class="grid gap-1 text-sm grow">
           Count or restock: name or barcode

@@ -8,7 +8,13 @@ interface Kept {
   typed: [row: string, units: number][]
   pending: PendingCount[]
   /** Last known state of the hub. `at`: the browser's clock, milliseconds since the Unix epoch. */
-  seen: { at: number; hardware: HardwareDescription; software: string; state: LocalState } | null
+  seen: {
+    at: number
+    person?: string | null
+    hardware: HardwareDescription
+    software: string
+    state: LocalState
+  } | null
 }
 
 const KEY = 'larder-hub-page'
@@ -29,13 +35,5 @@ export function keep(change: Partial<Kept>): void {
     localStorage.setItem(KEY, JSON.stringify({ ...readStored(), ...change }))
   } catch {
     // The storage is full or forbidden: the entries last only while the page is open.
-  }
-}
-
-export function forgetKept(): void {
-  try {
-    localStorage.removeItem(KEY)
-  } catch {
-    // Nothing was stored.
   }
 }

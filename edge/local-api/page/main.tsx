@@ -12,12 +12,14 @@ import { Alarms } from './alarms.tsx'
 import { AlarmBadge, Announcer } from './announce.tsx'
 import { DevicePanel } from './device-panel.tsx'
 import { HubPanel } from './hub-panel.tsx'
+import { RefillView } from './refill.tsx'
 import { showDevice, showWholeHub } from './show.ts'
 import {
   hardware,
   receivedAt,
   isConnected,
   login,
+  person,
   picture,
   selected,
   signIn,
@@ -72,6 +74,11 @@ function Header(): JSX.Element {
           {!isConnected.value ? awayWords() : sync?.isGood ? 'cloud' : 'no cloud'}
         </span>
       )}
+      {login.value === 'there' && person.value !== null && (
+        <span class="text-sm truncate max-w-24" data-person>
+          {person.value}
+        </span>
+      )}
       {login.value === 'there' && <AlarmBadge />}
       <ThemeButton />
       {login.value === 'there' && (
@@ -88,8 +95,8 @@ function Login(): JSX.Element {
     <form
       class="card bg-base-100 p-4 mx-auto max-w-md w-full grid gap-3"
       onSubmit={(event) => {
-        const { token = '', name = '' } = textsOf(event)
-        void signIn(token.trim(), name.trim())
+        const { token: secret = '', name = '' } = textsOf(event)
+        void signIn(secret.trim(), name.trim())
       }}
     >
       <h2 class="text-lg font-semibold">Log in at this hub</h2>
@@ -99,12 +106,15 @@ function Login(): JSX.Element {
         </p>
       )}
       <label class="grid gap-1 text-sm">
-        Token (at the hub, in the file of its store that ends with .token)
-        <input name="token" type="password" autocomplete="current-password" class="input w-full" required />
+        Your name
+        <input name="name" autocomplete="username" maxLength={60} class="input w-full" />
       </label>
       <label class="grid gap-1 text-sm">
-        Your name, for the record (optional)
-        <input name="name" autocomplete="name" maxLength={60} class="input w-full" />
+        Your PIN
+        <input name="token" type="password" autocomplete="current-password" class="input w-full" required />
+        <span class="quiet">
+          For the first set-up: the hub’s token, from the file of its store that ends with .token
+        </span>
       </label>
       <button class="btn btn-primary">Log in</button>
     </form>
@@ -121,6 +131,7 @@ function Hub(): JSX.Element {
   const shown = picture.value
   if (!shown || !state.value) return <p class="quiet p-4">The hub answers …</p>
   if (view.value === 'acceptance') return <AcceptanceView />
+  if (view.value === 'refill') return <RefillView />
   return (
     <div class="grid gap-3 lg:grid-cols-[minmax(0,1fr)_26rem] items-start">
       <div class="lg:col-span-2 min-w-0">

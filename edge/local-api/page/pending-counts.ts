@@ -9,6 +9,8 @@ export interface PendingCount {
   units: number
   /** The time of entry on the page's clock, milliseconds since the Unix epoch. */
   at: number
+  /** The person who entered it, and who must send it; null for the shared token. Absent in entries of an older page. */
+  by?: string | null
   /** Why the hub refused it; null while it waits for the hub. */
   problem: string | null
   /** The hub was not reached when it was sent. */
@@ -22,6 +24,8 @@ export interface PendingOptions {
   /** The entries of an earlier load of the page. */
   stored: readonly PendingCount[]
   send: (entry: PendingCount, ageMs: number) => Promise<Sent>
+  /** Whether the present login may sign the entry. */
+  isMine: (entry: PendingCount) => boolean
   now: () => number
   /** Called with the entries after each change, for display and storage. */
   onChange: (entries: readonly PendingCount[]) => void
@@ -70,7 +74,7 @@ export class PendingCounts {
 
   async #sendAll(): Promise<void> {
     for (;;) {
-      const entry = this.#entries.find(({ problem }) => problem === null)
+      const entry = this.#entries.find((one) => one.problem === null && this.#options.isMine(one))
       if (!entry) return
       const sent = await this.#options.send(entry, Math.max(0, this.#options.now() - entry.at))
       const left = this.#entries.flatMap((one) => (one.id === entry.id ? after(one, sent) : [one]))

@@ -1,4 +1,3 @@
-import { signal } from '@preact/signals'
 import { Minus, Plus, Undo2 } from 'lucide'
 import type { JSX, RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -6,15 +5,19 @@ import { countProblem } from '../../../protocol/model/counting.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { Commands } from './act-buttons.tsx'
-import { discardEntry, enterUnits, pending, rowKey, setTyped, typed } from './counts.ts'
-import { receivedAt, isConnected, state } from './store.ts'
-
-export type Facing = NonNullable<typeof state.value>['stock'][number]
-
-export const keyOf = ({ location }: Facing): string => rowKey(location)
-/** The chosen row: its shelf opens, and its field gets the focus. */
-const wantedRow = signal<string | null>(null)
-export const openRow = (key: string): void => void (wantedRow.value = key)
+import {
+  discardEntry,
+  enterUnits,
+  type Facing,
+  keyOf,
+  pending,
+  rowKey,
+  setTyped,
+  typed,
+  wantedRow,
+} from './counts.ts'
+import { findRow, isBarcode } from './find-row.tsx'
+import { receivedAt, isConnected, person, state } from './store.ts'
 
 /** A shelf unfolds over some frames. Its fields cannot get the focus before they are visible. */
 function focusWhenShown(input: HTMLInputElement, frames = 60): void {
@@ -27,25 +30,30 @@ function focusWhenShown(input: HTMLInputElement, frames = 60): void {
 
 /** Opens the next row's field, on this shelf or the next, and moves the focus to it. */
 function focusNext(input: HTMLInputElement): void {
-  const inputs = [...document.querySelectorAll<HTMLInputElement>('#device [data-row] input')]
+  const rows = input.closest('[data-rows]')
+  const inputs = [...(rows?.querySelectorAll<HTMLInputElement>('[data-row] input') ?? [])]
   const next = inputs[inputs.indexOf(input) + 1]
-  if (!next) return input.blur()
-  next.closest('details')!.open = true
-  focusWhenShown(next)
+  if (next) show(next)
+  else input.blur()
+}
+
+/** The shelf stays open until a person closes it. */
+function show(input: HTMLInputElement): void {
+  input.closest('details')?.setAttribute('open', '')
+  focusWhenShown(input)
 }
 
 const timeOf = (at: number): string => new Date(at).toLocaleTimeString([], { timeStyle: 'short' })
 
-function Row({ facing }: { facing: Facing }): JSX.Element {
+/** A row, to count or to restock. */
+export function Row({ facing }: { facing: Facing }): JSX.Element {
   const { location, quantity, capacity } = facing
   const key = keyOf(facing)
   const input = useRef<HTMLInputElement>(null)
   useEffect(() => {
     if (wantedRow.value !== key) return
     wantedRow.value = null
-    // The shelf stays open until a person closes it.
-    input.current!.closest('details')!.open = true
-    focusWhenShown(input.current!)
+    show(input.current!)
   }, [wantedRow.value])
   const waiting = pending.value.filter((entry) => rowKey(entry.location) === key)
   const unsent = waiting.filter(({ isLate, problem }) => isLate || problem !== null)
@@ -95,6 +103,10 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
           input={input}
           step={step}
           onInput={(units) => setTyped(key, units)}
+          onScanned={(barcode) => {
+            setTyped(key, undefined)
+            findRow(barcode)
+          }}
         />
         <button
           class="btn px-1 text-xs"
@@ -112,6 +124,16 @@ function Row({ facing }: { facing: Facing }): JSX.Element {
         >
           Added {difference > 0 ? difference : ''}
         </button>
+        {quantity < capacity && (
+          <button
+            type="button"
+            class="btn px-1 text-xs col-span-3"
+            aria-label={`Row ${key} is full: ${capacity}`}
+            onClick={() => enter('count', capacity)}
+          >
+            Full: {capacity}
+          </button>
+        )}
       </form>
       {/* The line keeps its height when it is empty, so that nothing below moves. */}
       <p class="bad text-sm min-h-5 flex flex-wrap items-center gap-2" data-row-problem>
@@ -145,8 +167,9 @@ function Units(props: {
   input: RefObject<HTMLInputElement | null>
   step: (by: 1 | -1) => void
   onInput: (units: number) => void
+  onScanned: (barcode: string) => void
 }): JSX.Element {
-  const { name, value, capacity, isWrong, input, step, onInput } = props
+  const { name, value, capacity, isWrong, input, step, onInput, onScanned } = props
   return (
     <div class="join">
       <button
@@ -170,6 +193,13 @@ function Units(props: {
         value={Number.isNaN(value) ? '' : value}
         onFocus={({ currentTarget }) => currentTarget.select()}
         onInput={(event) => onInput(event.currentTarget.valueAsNumber)}
+        onKeyDown={(event) => {
+          // A scanner types into the field that has the focus.
+          const { value: text } = event.currentTarget
+          if (event.key !== 'Enter' || !isBarcode(text)) return
+          event.preventDefault()
+          onScanned(text)
+        }}
       />
       <button
         type="button"
@@ -189,7 +219,8 @@ const expectedOf = (quantity: number, waiting: readonly (typeof pending.value)[n
 
 function NotSent({ entries }: { entries: readonly (typeof pending.value)[number][] }): JSX.Element {
   const words = entries.map(
-    ({ what, units, at }) => `${what === 'count' ? 'counted' : 'added'} ${units} at ${timeOf(at)}`,
+    ({ what, units, at, by }) =>
+      `${what === 'count' ? 'counted' : 'added'} ${units} at ${timeOf(at)}${by && by !== person.value ? ` by ${by}, who must log in to send it` : ''}`,
   )
   const refused = entries.find(({ problem }) => problem !== null)?.problem
   return (
@@ -220,7 +251,7 @@ export function Shelves({ id }: { id: string }): JSX.Element {
   )
   if (facings.length === 0) return <p class="quiet">The planogram has nothing in this cabinet.</p>
   return (
-    <div class="grid gap-2">
+    <div class="grid gap-2" data-rows>
       {shelves.map((shelf) => (
         <details key={shelf} class="collapse collapse-arrow border border-base-300" data-shelf={shelf}>
           <summary class="collapse-title font-medium py-3 min-h-0">Shelf {shelf}</summary>

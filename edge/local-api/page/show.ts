@@ -1,6 +1,5 @@
 import { focusDevice } from '../../../protocol/ui/picture.tsx'
-import { rowKey } from './counts.ts'
-import { openRow } from './shelves.tsx'
+import { openRow, rowKey } from './counts.ts'
 import { selected, state } from './store.ts'
 
 /** Opens the panel of a device and scrolls to it. `row` (`1/2/3`) is opened for a count. */

@@ -10,13 +10,18 @@ import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/p
 import type { Location } from '../../../protocol/model/location.ts'
 
 /** The current view. The address contains it, so that “back” and a reload work. */
-export const view = signal<'hub' | 'acceptance'>('hub')
-const followAddress = (): void => void (view.value = location.hash === '#acceptance' ? 'acceptance' : 'hub')
+export const view = signal<'hub' | 'acceptance' | 'refill'>('hub')
+const followAddress = (): void => {
+  const named = location.hash.slice(1)
+  view.value = named === 'acceptance' || named === 'refill' ? named : 'hub'
+}
 addEventListener('hashchange', followAddress)
 followAddress()
 
 /** Whether the browser has a login: unknown until the hub has answered. */
 export const login = signal<'unknown' | 'needed' | 'there'>('unknown')
+/** The name of the person who has logged in; null for the shared token without a name. */
+export const person = signal<string | null>(null)
 export const hardware = signal<HardwareDescription | null>(null)
 export const software = signal('')
 export const selected = signal<string | null>(null)
@@ -48,27 +53,48 @@ export const storageProblem = signal<string | null>(null)
 
 interface Session {
   logged_in: boolean
+  person: string | null
   storage?: { message: string; remedy: string }
 }
 
 export async function enter(): Promise<void> {
   try {
-    const { logged_in: isLoggedIn, storage } = await call<Session>('GET', 'api/session')
+    const { logged_in: isLoggedIn, storage, person: name } = await call<Session>('GET', 'api/session')
     storageProblem.value = storage ? `${storage.message}. ${storage.remedy}` : null
-    if (!isLoggedIn) return void (login.value = 'needed')
+    if (!isLoggedIn) return leave()
+    person.value = name
     const answer = await call<{ hardware: HardwareDescription; software: string }>('GET', 'api/hardware')
     hardware.value = answer.hardware
     software.value = answer.software
     login.value = 'there'
     followHub()
   } catch (error) {
-    if (error instanceof CallError && error.status === 401) login.value = 'needed'
+    if (error instanceof CallError && error.status === 401) leave()
     else if (error instanceof CallError || !enterWithoutNetwork()) say(causeOf(error), true)
   }
 }
 
 function followHub(): void {
-  live.value ??= follow<LocalState>('api/live', {}, { whileHidden: 'api/state' })
+  live.value ??= follow<LocalState>(
+    'api/live',
+    {},
+    { whileHidden: 'api/state', onRefused: () => void checkLogin() },
+  )
+}
+
+/** The hub refused to report: the login may have ended, because the person was removed or its time is over. */
+async function checkLogin(): Promise<void> {
+  const session = await call<Session>('GET', 'api/session').catch(() => null)
+  if (session?.logged_in === false) leave()
+}
+
+/** The login has ended. Entries that are not sent stay in the browser. */
+export function leave(): void {
+  live.value?.close()
+  live.value = null
+  seenBefore.value = null
+  keep({ seen: null })
+  login.value = 'needed'
 }
 
 /**
@@ -78,6 +104,7 @@ function followHub(): void {
 function enterWithoutNetwork(): boolean {
   const { seen } = readStored()
   if (!seen) return false
+  person.value = seen.person ?? null
   hardware.value = seen.hardware
   software.value = seen.software
   seenBefore.value = seen.state
@@ -87,9 +114,11 @@ function enterWithoutNetwork(): boolean {
   return true
 }
 
-export async function signIn(token: string, name = ''): Promise<void> {
+/** `secret`: the person's PIN, or the hub's shared token. A PIN has only digits, and fewer than a token. */
+export async function signIn(secret: string, name = ''): Promise<void> {
+  const body = /^\d{4,12}$/.test(secret) ? { pin: secret } : { token: secret }
   try {
-    await call('POST', 'api/login', { token, ...(name !== '' && { name }) })
+    await call('POST', 'api/login', { ...body, ...(name !== '' && { name }) })
     await enter()
   } catch (error) {
     say(causeOf(error), true)
@@ -99,11 +128,7 @@ export async function signIn(token: string, name = ''): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await call('POST', 'api/logout')
-  live.value?.close()
-  live.value = null
-  seenBefore.value = null
-  keep({ seen: null })
-  login.value = 'needed'
+  leave()
 }
 
 /**

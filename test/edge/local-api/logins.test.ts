@@ -1,13 +1,14 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
-import { peopleIn, sessionFile, runPeople } from '../../../edge/local-api/access-files.ts'
+import { sessionFile } from '../../../edge/local-api/access-files.ts'
 import { liveState } from '../../../edge/local-api/local-api.ts'
 import { LocalError } from '../../../edge/local-api/local-error.ts'
 import { loginRoutes, type LocalApp, type LoginOptions } from '../../../edge/local-api/login-routes.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
+import { pinDigestOf } from '../../../protocol/model/pin.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { openAccess } from '../support/open-access.ts'
 
@@ -45,6 +46,8 @@ function logins(changes: Partial<LoginOptions> = {}) {
     from: (next: string) => void (address = next),
     login: async (token = TOKEN, body: object = {}, base = '') =>
       app.request(`${base}/api/login`, { method: 'POST', body: JSON.stringify({ token, ...body }) }),
+    loginPerson: async (name: string, pin: string) =>
+      app.request('/api/login', { method: 'POST', body: JSON.stringify({ name, pin }) }),
     logout: async (cookie: string, headers: Record<string, string> = {}) =>
       app.request('/api/logout', { method: 'POST', headers: { cookie, ...headers } }),
     who: async (headers: Record<string, string>, base = '') => {
@@ -97,7 +100,7 @@ test('the cookie over TLS has the prefix __Host-, and a cookie without it is ref
   expect(await who({ cookie: cookie.replace('__Host-', '') }, SECURE)).toBe(401)
 })
 
-test('the log names the person who logged in: the typed name, the token’s owner, or the shared token', async () => {
+test('the log names the person who logged in: the typed name, or the shared token', async () => {
   const { login, who, logged, cookieOf } = logins()
   const cookie = cookieOf(await login(TOKEN, { name: ' Ada ' }))
   expect(await who({ cookie })).toBe('Ada')
@@ -155,84 +158,56 @@ test('a live stream ends when its login ends', async () => {
   expect((await rest).done).toBe(true)
 })
 
-/** A folder with the files of a hub's journal, and the command that changes the list of people. */
-function folderOfPeople() {
-  const folder = mkdtempSync(join(tmpdir(), 'larder-people-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  const store = join(folder, 'hub.sqlite')
+test('a person logs in with name and PIN, and the session ends when the person is removed or gets another PIN', async () => {
   const runtime = virtualRuntime()
-  const run = (...args: string[]) => runPeople([...args, '--store', store], () => '', runtime)
-  const add = (name: string, ...args: string[]) =>
-    (JSON.parse(run('add', name, ...args).stdout) as { token: string }).token
-  return { store, runtime, run, add }
-}
-
-test('a person’s token ends with its expiry or its removal, and so do the person’s sessions', async () => {
-  const { store, run, add } = folderOfPeople()
-  const runtime = virtualRuntime()
-  const people = peopleIn(`${store}.people`, { everyMs: 1000, clock: runtime.clock, log: silentLog })
-  const { login, who, cookieOf } = logins({ runtime, people })
-  const [ada, bob] = [add('Ada'), add('Bob', '--days', '1')]
-  runtime.clock.advance(1000)
-  const cookies = [cookieOf(await login(ada, { name: 'Eve' })), cookieOf(await login(bob))]
-  expect([await who({ cookie: cookies[0]! }), await who({ cookie: cookies[1]! })]).toEqual(['Ada', 'Bob'])
-  expect(await who({ authorization: `Bearer ${ada}` })).toBe('Ada')
-  expect(readFileSync(`${store}.people`, 'utf8')).not.toContain(ada)
-  expect(statSync(`${store}.people`).mode & 0o777).toBe(0o600)
-  run('remove', 'Ada')
-  runtime.clock.advance(1000)
-  expect([await who({ cookie: cookies[0]! }), await who({ authorization: `Bearer ${ada}` })]).toEqual([
-    401, 401,
-  ])
-  expect((await login(ada)).status).toBe(401)
-  runtime.clock.advance(11 * HOUR)
-  const late = cookieOf(await login(bob))
-  runtime.clock.advance(11 * HOUR)
-  expect(await who({ cookie: late })).toBe('Bob')
-  runtime.clock.advance(3 * HOUR)
-  expect([await who({ cookie: late }), (await login(bob)).status]).toEqual([401, 401])
+  const person = async (name: string, pin: string) => ({
+    name,
+    pin_digest: await pinDigestOf(pin, runtime.random),
+  })
+  let people = [await person('Ada', '2718'), await person('Bob', '31415')]
+  const { loginPerson, who, cookieOf } = logins({ runtime, people: () => people })
+  expect((await loginPerson('Ada', '31415')).status).toBe(401)
+  expect((await loginPerson('Eve', '2718')).status).toBe(401)
+  const [ada, bob] = [cookieOf(await loginPerson('ada', '2718')), cookieOf(await loginPerson('Bob', '31415'))]
+  expect([await who({ cookie: ada }), await who({ cookie: bob })]).toEqual(['Ada', 'Bob'])
+  expect(await who({ authorization: 'Bearer 2718' })).toBe(401)
+  people = [people[1]!]
+  expect([await who({ cookie: ada }), await who({ cookie: bob })]).toEqual([401, 'Bob'])
+  expect((await loginPerson('Ada', '2718')).status).toBe(401)
+  people = [await person('Bob', '1618')]
+  expect(await who({ cookie: bob })).toBe(401)
 })
 
-test('the command for people lists people without their tokens, and refuses unknown names and options', () => {
-  const { run, add, store } = folderOfPeople()
-  const token = add('Ada Lovelace', '--days', '7')
-  const listed = run('list')
-  expect(JSON.parse(listed.stdout)).toEqual([
-    { name: 'Ada Lovelace', created_at: expect.any(String), expires_at: expect.any(String) },
-  ])
-  expect(listed.stdout).not.toContain(token)
-  expect(run('add', 'Ada Lovelace')).toMatchObject({ exitCode: 1 })
-  expect(run('remove', 'Eve')).toMatchObject({ exitCode: 1, stderr: 'error: no such person: Eve\n' })
-  for (const wrong of [[], ['add'], ['list', 'x'], ['add', ''], ['add', 'a\nb'], ['add', 'X', '--days', '0']])
-    expect([wrong, run(...wrong).exitCode]).toEqual([wrong, 2])
-  expect(existsSync(`${store}.people.new`)).toBe(false)
-})
-
-test('the command for people refuses an empty option and an option that is given twice', () => {
-  const listed = (...args: string[]) =>
-    runPeople(['list', ...args], () => '/nowhere/journal', virtualRuntime())
-  expect(listed()).toMatchObject({ exitCode: 0, stdout: '[]\n' })
-  for (const option of ['config', 'store', 'days']) {
-    for (const empty of ['', ' '])
-      expect(listed(`--${option}`, empty)).toMatchObject({
-        exitCode: 2,
-        stderr: `error: --${option} needs a value\n`,
-      })
-    expect(listed(`--${option}=1`, `--${option}=2`)).toMatchObject({
-      exitCode: 2,
-      stderr: `error: --${option} is given twice\n`,
-    })
+test('wrong PINs of one name from several networks share a delay, which stops neither other names nor the token', async () => {
+  const runtime = virtualRuntime()
+  const people = [{ name: 'Ada', pin_digest: await pinDigestOf('2718', runtime.random) }]
+  const { login, loginPerson, from } = logins({
+    runtime,
+    people: () => people,
+    guesses: { ...openAccess.guesses, free: 3 },
+  })
+  for (const guess of [1, 2, 3]) {
+    from(`192.0.2.${guess}`)
+    expect((await loginPerson('ADA', `000${guess}`)).status).toBe(401)
   }
+  from('192.0.2.9')
+  expect((await loginPerson('Ada', '2718')).status).toBe(429)
+  expect((await loginPerson('Bob', '2718')).status).toBe(401)
+  expect((await login()).status).toBe(200)
+  runtime.clock.advance(1000)
+  expect((await loginPerson('Ada', '2718')).status).toBe(200)
 })
 
 test('sessions survive a restart of the service, and a damaged file ends them', async () => {
-  const { store } = folderOfPeople()
-  const file = sessionFile(`${store}.sessions`, silentLog)
+  const folder = mkdtempSync(join(tmpdir(), 'larder-sessions-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'hub.sqlite.sessions')
+  const file = sessionFile(path, silentLog)
   const runtime = virtualRuntime()
   const before = logins({ runtime, sessionFile: file })
   const cookie = before.cookieOf(await before.login(TOKEN, { name: 'Ada' }))
   expect(await logins({ runtime, sessionFile: file }).who({ cookie })).toBe('Ada')
-  expect(readFileSync(`${store}.sessions`, 'utf8')).not.toContain(cookie.split('=')[1])
+  expect(readFileSync(path, 'utf8')).not.toContain(cookie.split('=')[1])
   expect(await logins({ runtime, sessionFile: file, token: 'another-shared-token' }).who({ cookie })).toBe(
     401,
   )

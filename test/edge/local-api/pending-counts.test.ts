@@ -14,6 +14,7 @@ function page(stored: readonly PendingCount[] = []) {
   let now = 1_000_000
   const world = {
     isThere: true,
+    person: 'Ann',
     refused: new Map<string, string>(),
     sent: [] as string[],
     shown: stored,
@@ -22,6 +23,7 @@ function page(stored: readonly PendingCount[] = []) {
   const counts = new PendingCounts({
     stored,
     now: () => now,
+    isMine: ({ by }) => by === undefined || by === world.person,
     send: ({ id }, ageMs): Promise<Sent> => {
       if (!world.isThere) return Promise.resolve('not delivered')
       const refusal = world.refused.get(id)
@@ -33,6 +35,19 @@ function page(stored: readonly PendingCount[] = []) {
   })
   return { counts, world }
 }
+
+test('a count waits until its person has logged in again, so that nobody else signs it', async () => {
+  const { counts, world } = page()
+  world.isThere = false
+  await counts.enter({ ...entry('a', 1, 7), by: 'Ann' })
+  world.isThere = true
+  world.person = 'Bob'
+  await counts.enter({ ...entry('b', 2, 4), by: 'Bob' })
+  expect([world.sent, world.shown.map(({ id }) => id)]).toEqual([['b 0'], ['a']])
+  world.person = 'Ann'
+  await counts.send()
+  expect([world.sent, world.shown]).toEqual([['b 0', 'a 0'], []])
+})
 
 test('a confirmed count is deleted', async () => {
   const { counts, world } = page()

@@ -1,21 +1,23 @@
 import { expect, test } from 'vitest'
-import { digestOf } from '../../../edge/local-api/token.ts'
+import { pinDigestOf } from '../../../protocol/model/pin.ts'
 import { bench, location } from '../support/local-api-bench.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { TOKEN, OPERATION } from '../../world/local-core.ts'
 
 test.each([
-  ['a person with an own token', { person: 'Ada', shared_token: false }],
+  ['a person with a PIN', { person: 'Ada', shared_token: false }],
   ['a person with a name and the shared token', { person: 'Ben', shared_token: true }],
   ['a caller with only the shared token', { person: null, shared_token: true }],
 ])('every action of %s is signed', async (_, actor) => {
-  const own = 'a-token-of-ada-alone'
-  const { app, actors } = bench({}, [
-    { name: 'Ada', digest: digestOf(own), created_at: '2026-03-01T00:00:00Z', expires_at: null },
-  ])
+  const pin = '271828'
+  const ada = { name: 'Ada', pin_digest: await pinDigestOf(pin, virtualRuntime().random) }
+  const { app, actors } = bench({}, [ada])
   const { person, shared_token } = actor
   const login = await app.request('/api/login', {
     method: 'POST',
-    body: JSON.stringify(shared_token ? { token: TOKEN, ...(person && { name: person }) } : { token: own }),
+    body: JSON.stringify(
+      shared_token ? { token: TOKEN, ...(person && { name: person }) } : { name: 'ada', pin },
+    ),
   })
   const cookie = login.headers.get('set-cookie')!.split(';')[0]!
   const posts: [path: string, body: object][] = [

@@ -18,6 +18,7 @@ const config: HubConfig = {
   confirmed_fridges: [],
   prepare_timeout_ms: 1000,
   unclaimed_timeout_ms: 2000,
+  people: [],
 }
 
 let folder: string

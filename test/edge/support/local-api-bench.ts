@@ -1,5 +1,5 @@
 import { createLocalApi, type LocalApiOptions, type LocalCore } from '../../../edge/local-api/local-api.ts'
-import type { Person } from '../../../edge/local-api/people.ts'
+import type { PersonAtHub } from '../../../protocol/mqtt/cloud-entries.ts'
 import { hostCheck } from '../../../protocol/model/allowed-hosts.ts'
 import { openAccess } from './open-access.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
@@ -10,7 +10,7 @@ import { demoHub } from '../../support/demo-hub.ts'
 
 export const location = { cabinet: 1, shelf: 2, row: 3 }
 
-export function bench(changes: Partial<LocalCore> = {}, people: readonly Person[] = []) {
+export function bench(changes: Partial<LocalCore> = {}, people: readonly PersonAtHub[] = []) {
   const runtime = virtualRuntime()
   const { core: recording, asked, actors, ask } = recordingCore()
   const logged: object[] = []
@@ -24,6 +24,7 @@ export function bench(changes: Partial<LocalCore> = {}, people: readonly Person[
       },
       decide: () => ({ ok: false, reason: 'not_now', why: 'Say why.' }),
     },
+    people: () => people,
     stock: () => [
       {
         product_id: 7,
@@ -41,7 +42,6 @@ export function bench(changes: Partial<LocalCore> = {}, people: readonly Person[
   const ledger = { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }
   const options: LocalApiOptions = {
     ...openAccess,
-    people: () => people,
     hubId: 1,
     core,
     sync: { state: () => ({ phase: 'waiting', session: null, receivedMsAgo: null, ledger }) },

@@ -92,6 +92,14 @@ export const hubTables = {
   })
     .index('hub_certificates_by_hub', ['hub_id'])
     .index('hub_certificates_by_end', ['expires_at']),
+  /** People who may use the page of a hub, each with a PIN. The hub receives them with its configuration. */
+  hub_people: defineTable({
+    hub_id: int.references('hubs').fixed,
+    name: text.fixed,
+    /** `protocol/model/pin.ts`. */
+    pin_digest: text,
+    created_at: instant.fixed,
+  }).primaryKey('hub_id', 'name'),
   /** A hub's former owners with their times. They keep the books of that time. */
   former_owners: defineTable({
     hub_id: int.references('hubs').fixed,
