@@ -60,7 +60,6 @@ export function Row({ facing }: { facing: Facing }): JSX.Element {
   // Sales must not change a number that a person is about to overwrite or confirm.
   const [held, hold] = useState<number>()
   const wanted = typed.value.get(key) ?? held ?? expectedOf(quantity, waiting)
-  const difference = wanted - quantity
   // An empty field, a negative number or more than the row's capacity is refused and never interpreted as
   // another number.
   const problem = Number.isNaN(wanted) ? 'enter a number' : countProblem(wanted, capacity)
@@ -108,38 +107,56 @@ export function Row({ facing }: { facing: Facing }): JSX.Element {
             findRow(barcode)
           }}
         />
-        <button
-          class="btn px-1 text-xs"
-          disabled={problem !== undefined}
-          aria-label={`Save count ${Number.isNaN(wanted) ? '' : wanted} in row ${key}`}
-        >
-          Save count {Number.isNaN(wanted) ? '' : wanted}
-        </button>
-        <button
-          type="button"
-          class="btn px-1 text-xs"
-          disabled={problem !== undefined || difference <= 0}
-          aria-label={`Added ${difference > 0 ? difference : ''} to row ${key}`}
-          onClick={() => enter('restock', difference)}
-        >
-          Added {difference > 0 ? difference : ''}
-        </button>
-        {quantity < capacity && (
-          <button
-            type="button"
-            class="btn px-1 text-xs col-span-3"
-            aria-label={`Row ${key} is full: ${capacity}`}
-            onClick={() => enter('count', capacity)}
-          >
-            Full: {capacity}
-          </button>
-        )}
+        <EntryButtons facing={facing} wanted={wanted} isWrong={problem !== undefined} enter={enter} />
       </form>
       {/* The line keeps its height when it is empty, so that nothing below moves. */}
       <p class="bad text-sm min-h-5 flex flex-wrap items-center gap-2" data-row-problem>
         {unsent.length > 0 ? <NotSent entries={unsent} /> : problem}
       </p>
     </li>
+  )
+}
+
+/** Saves a count, a restock, or a full row. */
+function EntryButtons(props: {
+  facing: Facing
+  wanted: number
+  isWrong: boolean
+  enter: (what: 'count' | 'restock', units: number) => void
+}): JSX.Element {
+  const { facing, wanted, isWrong, enter } = props
+  const { quantity, capacity } = facing
+  const key = keyOf(facing)
+  const added = wanted - quantity
+  return (
+    <>
+      <button
+        class="btn px-1 text-xs"
+        disabled={isWrong}
+        aria-label={`Save count ${Number.isNaN(wanted) ? '' : wanted} in row ${key}`}
+      >
+        Save count {Number.isNaN(wanted) ? '' : wanted}
+      </button>
+      <button
+        type="button"
+        class="btn px-1 text-xs"
+        disabled={isWrong || added <= 0}
+        aria-label={`Added ${added > 0 ? added : ''} to row ${key}`}
+        onClick={() => enter('restock', added)}
+      >
+        Added {added > 0 ? added : ''}
+      </button>
+      {quantity < capacity && (
+        <button
+          type="button"
+          class="btn px-1 text-xs col-span-3"
+          aria-label={`Row ${key} is full: ${capacity}`}
+          onClick={() => enter('count', capacity)}
+        >
+          Full: {capacity}
+        </button>
+      )}
+    </>
   )
 }
 
