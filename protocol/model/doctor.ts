@@ -19,7 +19,7 @@ export type Check = () => Finding | undefined | Promise<Finding | undefined>
 export type Checks = Readonly<Record<string, Check>>
 
 export interface DoctorReport {
-  part: 'cloud' | 'hub'
+  part: 'cloud' | 'hub' | 'broker'
   version: string
   at: string
   result: CheckResult
@@ -65,28 +65,43 @@ export async function runDoctor(
     }
   const { checks, close } = await program.open(config)
   try {
-    const findings = await Promise.all(
-      Object.entries(checks).map(async ([name, check]) => {
-        const found = await within(clock, check)
-        return found && { name, ...found }
-      }),
-    )
-    const found = findings.filter((finding) => finding !== undefined)
-    const { result } = worst(found, ok(''))
-    const report: DoctorReport = {
-      part,
-      version,
-      at: new Date(clock.now()).toISOString(),
-      result,
-      checks: found,
-    }
-    const isJson = !program.isTerminal || args.includes('--json')
-    const stdout = isJson ? `${JSON.stringify(report, null, 2)}\n` : textOf(report)
-    return { exitCode: result === 'FAIL' ? 1 : 0, stdout, stderr: '' }
+    const report = await reportOf({ part, version, clock, checks })
+    return { ...rendered(report, !program.isTerminal || args.includes('--json')), stderr: '' }
   } finally {
     await close()
   }
 }
+
+/** Runs the checks: together, or with `isInTurn` one after another. */
+export async function reportOf({
+  clock,
+  checks,
+  isInTurn = false,
+  ...of
+}: Pick<DoctorReport, 'part' | 'version'> & {
+  clock: Clock
+  checks: Checks
+  isInTurn?: boolean
+}): Promise<DoctorReport> {
+  const findings: Promise<DoctorReport['checks'][number] | undefined>[] = []
+  for (const [name, check] of Object.entries(checks)) {
+    findings.push(within(clock, check).then((found) => found && { name, ...found }))
+    if (isInTurn) await findings.at(-1)
+  }
+  const found = (await Promise.all(findings)).filter((finding) => finding !== undefined)
+  return {
+    ...of,
+    at: new Date(clock.now()).toISOString(),
+    result: worst(found, ok('')).result,
+    checks: found,
+  }
+}
+
+/** The report as JSON or as text, with the exit status. */
+export const rendered = (report: DoctorReport, isJson: boolean): { exitCode: 0 | 1; stdout: string } => ({
+  exitCode: report.result === 'FAIL' ? 1 : 0,
+  stdout: isJson ? `${JSON.stringify(report, null, 2)}\n` : textOf(report),
+})
 
 const usage = `Usage: larder doctor [--json] [--config FILE]
 

@@ -9,24 +9,24 @@ import {
   clockFinding,
   fail,
   ok,
+  reportOf,
   warn,
   worst,
   type Check,
   type Checks,
 } from '../../../protocol/model/doctor.ts'
 import { isLoopback } from '../../../protocol/model/exposure.ts'
-import { randomHex, uuidv7 } from '../../../protocol/model/ids.ts'
+import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
-import { upFilter } from '../../../protocol/mqtt/topics.ts'
 import { missingPermissions } from '../../commerce/processors/stripe/account.ts'
-import { externalBroker } from '../../gateway/broker-external.ts'
+import { brokerQuestions } from '../../gateway/broker-check.ts'
 import { remoteKeys } from '../../platform/identity/remote-keys.ts'
 import { openMediaStore } from '../../platform/media/open-store.ts'
 import { stripeUrlOf, type CloudConfig } from '../../platform/settings/config.ts'
 import { installationOf } from '../backup/place.ts'
 
-/** What this machine listens on, and its certificates. */
+/** The ports of this machine, and its certificates. */
 export const listenerChecks = (config: CloudConfig, runtime: Runtime): Checks => {
   const { HOST, PORT, MQTT_HOST = HOST, MQTT_PORT, MQTT_URL, MQTT_CERT, MQTT_CA, PUBLIC_URL } = config
   const isRunning = () =>
@@ -88,9 +88,24 @@ export const listenerChecks = (config: CloudConfig, runtime: Runtime): Checks =>
           )
         : ok(`TRUSTED_PROXIES is ${config.TRUSTED_PROXIES}`),
     async broker() {
-      if (MQTT_URL === undefined) return ok('the broker is inside the service')
-      await signsIn(MQTT_URL, MQTT_CA === undefined ? undefined : readFileSync(MQTT_CA, 'utf8'), runtime)
-      return ok('the broker accepts the sign-in and the subscription to all hubs')
+      const [cloud] = MQTT_URL ?? []
+      if (cloud === undefined) return ok('the broker is inside the service')
+      const ca = MQTT_CA === undefined ? undefined : readFileSync(MQTT_CA, 'utf8')
+      const { checks, close } = brokerQuestions({ cloud }, { runtime, ca })
+      try {
+        const { checks: answers } = await reportOf({
+          part: 'broker',
+          version: '',
+          clock: runtime.clock,
+          checks,
+        })
+        const faults = answers.flatMap(({ name, ...found }) =>
+          found.result === 'OK' ? [] : [{ ...found, message: `${name}: ${found.message}` }],
+        )
+        return worst(faults, ok(`${answers.length} answers of the broker are right`))
+      } finally {
+        close()
+      }
     },
   }
 }
@@ -182,7 +197,7 @@ async function ask(
   return { answer, aheadMs: Number.isNaN(date) ? undefined : clock.now() - date }
 }
 
-/** Who listens on an address: this service, another program, or nobody. */
+/** Finds out who uses an address: this service, another program, or nobody. */
 async function listenerOf(host: string, port: number, isOurs: () => Promise<boolean>) {
   const isFree = await new Promise<boolean>((resolve) => {
     const server = createServer()
@@ -203,29 +218,4 @@ const certificateEnd = (host: string, port: number): Promise<number> =>
     })
     socket.once('timeout', () => socket.destroy(new Error(`${host}:${port} does not answer`)))
     socket.once('error', reject)
-  })
-
-/** Signs in at an external broker and subscribes to all hubs. Rejects with the broker's reason. */
-const signsIn = (urls: readonly string[], ca: string | undefined, runtime: Runtime): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const open = externalBroker({
-      urls,
-      clientId: `doctor-${randomHex(runtime.random, 8)}`,
-      runtime,
-      ...(ca !== undefined && { ca: () => ca }),
-    })
-    const transport = open(
-      { subscribe: [upFilter] },
-      {
-        onConnect() {
-          transport.close()
-          resolve()
-        },
-        onDisconnect(reason) {
-          transport.close()
-          reject(new Error(reason))
-        },
-        onMessage() {},
-      },
-    )
   })
