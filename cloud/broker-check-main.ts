@@ -64,7 +64,9 @@ async function main(): Promise<number> {
   return exitCode
 }
 
-process.exitCode = await main().catch((error: unknown) => {
+const exitCode = await main().catch((error: unknown) => {
   process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
   return 2
 })
+// A broker that answers nothing leaves connections open.
+process.exit(exitCode)

@@ -68,7 +68,8 @@ export class User {
       password,
       clientId: clientId ?? `check-${randomHex(random, 8)}`,
       connectTimeoutMs: patienceMs,
-      grantTimeoutMs: patienceMs,
+      // RabbitMQ needs seconds for 1,000 filters.
+      grantTimeoutMs: 3 * patienceMs,
       ...(keepaliveSeconds !== undefined && { keepaliveSeconds }),
     }
     const heard: string[] = []
@@ -85,7 +86,7 @@ export class User {
           onConnect: () => resolve(line),
           onDisconnect(reason) {
             end = reason
-            reject(new Error(reason))
+            reject(new Error(`the connection of ${username || 'no user'} ends: ${reason}`))
           },
           onMessage: (topic, payload) => void heard.push(`${topic} ${payload}`),
         },

@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { expect, onTestFinished } from 'vitest'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { storeProblem } from '../../cloud/platform/store/outage.ts'
-import { holdsWithin } from '../../protocol/model/runtime.ts'
+import { holdsWithin, sleep } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { programFolder, startCloud } from '../cloud/support/program.ts'
 import { openShop } from '../world/shop.ts'
@@ -37,17 +37,19 @@ async function migrated(url: string): Promise<void> {
   await db.close()
 }
 
-/** Statuses of a writing call, a reading call and `/readyz`. */
-async function callsAt(baseUrl: string) {
+async function customerAt(baseUrl: string, sub: string) {
   const json = { 'Content-Type': 'application/json' }
-  const guest = await fetch(`${baseUrl}/demo/identity/token`, {
-    method: 'POST',
-    headers: json,
-    body: '{"sub":"customer","anonymous":true}',
-  })
+  const body = JSON.stringify({ sub, anonymous: true })
+  const guest = await fetch(`${baseUrl}/demo/identity/token`, { method: 'POST', headers: json, body })
   const { access_token: token } = (await guest.json()) as { access_token: string }
   const headers = { ...json, Authorization: `Bearer ${token}` }
   await fetch(`${baseUrl}/users/user/bootstrap/guest`, { method: 'POST', headers })
+  return { headers }
+}
+
+/** Statuses of a writing call, a reading call and `/readyz`. */
+async function callsAt(baseUrl: string) {
+  const { headers } = await customerAt(baseUrl, 'customer')
   return async () => {
     const answers = await Promise.all([
       fetch(`${baseUrl}/users/user/profile`, { method: 'PATCH', headers, body: '{"first_name":"A"}' }),
@@ -57,6 +59,35 @@ async function callsAt(baseUrl: string) {
     for (const answer of answers.slice(0, 2))
       if (answer.status === 503) expect(answer.headers.get('Retry-After')).not.toBeNull()
     return answers.map(({ status }) => status)
+  }
+}
+
+/**
+ * A customer who writes one name after another. `stop` returns the statuses of the writes, and whether an acknowledged
+ * name was lost.
+ */
+async function writerAt(baseUrl: string, sub: string) {
+  const { headers } = await customerAt(baseUrl, sub)
+  const seen = new Set<number>()
+  let [written, acknowledged, hasStopped] = [0, 0, false]
+  async function write(): Promise<void> {
+    while (!hasStopped) {
+      written += 1
+      const body = JSON.stringify({ first_name: `Name ${written}` })
+      const { status } = await fetch(`${baseUrl}/users/user/profile`, { method: 'PATCH', headers, body })
+      if (status === 200) acknowledged = written
+      seen.add(status)
+      await sleep(clock, 500)
+    }
+  }
+  const writing = write()
+  return async () => {
+    hasStopped = true
+    await writing
+    const { first_name } = (await (await fetch(`${baseUrl}/users/user`, { headers })).json()) as {
+      first_name: string
+    }
+    return { statuses: [...seen].sort(), lost: Number(first_name.replace('Name ', '')) < acknowledged }
   }
 }
 
@@ -89,7 +120,7 @@ service('postgres')(
 )
 
 service('postgres')(
-  'a standby is not ready, and with both hosts in DATABASE_URL the cloud follows the primary after a failover',
+  'a standby is not ready, and with both hosts in DATABASE_URL the cloud follows the primary after a failover under load and loses no acknowledged write',
   async () => {
     const primary = await server({ settings: ['wal_level=replica', 'max_wal_senders=4', 'hot_standby=on'] })
     await migrated(primary.url)
@@ -105,13 +136,22 @@ service('postgres')(
     // The standby is first in the list.
     const both = `postgres://larder@${second.host},${first.host}${first.pathname}?target_session_attrs=read-write`
     const cloud = startCloud({ DATABASE_URL: both, NODE_ENV: 'test' })
-    const statuses = await callsAt(`http://127.0.0.1:${await cloud.ready()}`)
+    const baseUrl = `http://127.0.0.1:${await cloud.ready()}`
+    const statuses = await callsAt(baseUrl)
     expect(await statuses()).toEqual([200, 200, 200])
+    // From now on each commit waits for the standby.
+    await administrate(primary.url, "alter system set synchronous_standby_names = '*'")
+    await administrate(primary.url, 'select pg_reload_conf()')
+    const writers = await Promise.all(Array.from({ length: 16 }, (_, n) => writerAt(baseUrl, `writer-${n}`)))
+    await sleep(clock, 1000)
 
     await primary.stop()
     for (let time = 0; time < 3; time += 1) expect(await statuses()).toEqual([503, 503, 503])
     await administrate(standby.url, 'select pg_promote()')
     expect(await becomes(statuses, [200, 200, 200])).toBe(true)
+    await sleep(clock, 1000)
+    const results = await Promise.all(writers.map((stop) => stop()))
+    for (const { statuses: seen, lost } of results) expect([seen, lost]).toEqual([[200, 503], false])
     expect(cloud.output()).not.toContain('request failed')
   },
   90_000,

@@ -5,13 +5,20 @@ import { join, resolve } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
+import { sleep } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { seedHubs } from '../world/seeds.ts'
-import { programFolder, startCloud } from '../cloud/support/program.ts'
+import { programFolder, startCloud, type CloudProgram } from '../cloud/support/program.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { onPath } from '../support/on-path.ts'
 import { freePorts } from '../support/ports.ts'
-import { service } from '../support/services.ts'
+import { missing, service } from '../support/services.ts'
+import { startMosquitto } from '../support/mosquitto.ts'
+import { createPostgresDatabase } from './chaos/postgres.ts'
+
+const runtime = systemRuntime()
+const { clock } = runtime
+const WAIT = { timeout: 60_000, interval: 200 }
 
 /** The files that operators copy from the package's examples. */
 const proxies = resolve(import.meta.dirname, '../../cloud/packaging/proxies')
@@ -42,14 +49,23 @@ function call(
     from = '127.0.0.1',
     headers = {},
     firstBytes = false,
-  }: { from?: string; headers?: Record<string, string>; firstBytes?: boolean } = {},
+    method = 'GET',
+    body,
+  }: {
+    from?: string
+    headers?: Record<string, string>
+    firstBytes?: boolean
+    method?: string
+    body?: object
+  } = {},
 ): Promise<Answer> {
   return new Promise((done) => {
     const sent = request({
       host: '127.0.0.1',
       port,
+      method,
       path,
-      headers,
+      headers: { ...headers, ...(body && { 'Content-Type': 'application/json' }) },
       localAddress: from,
       agent: false,
       rejectUnauthorized: false,
@@ -67,12 +83,12 @@ function call(
       })
       answer.on('end', end)
     })
-    sent.end()
+    sent.end(body && JSON.stringify(body))
   })
 }
 
-/** Starts a proxy with its packaged file; only addresses and paths differ. */
-async function startProxy(program: 'nginx' | 'haproxy', cloudPort: number): Promise<number> {
+/** Starts a proxy with its packaged file; only addresses and paths differ, and each process has its line. */
+async function startProxy(program: 'nginx' | 'haproxy', cloudPorts: readonly number[]): Promise<number> {
   const folder = programFolder()
   const certificate = makeCertificate()
   onTestFinished(() => certificate.remove())
@@ -87,7 +103,11 @@ async function startProxy(program: 'nginx' | 'haproxy', cloudPort: number): Prom
   for (const part of [listening, '127.0.0.1:8080', '/etc/larder/tls.pem']) expect(written).toContain(part)
   const text = written
     .replace(listening, program === 'nginx' ? `listen 127.0.0.1:${port} ssl` : `bind 127.0.0.1:${port}`)
-    .replace('127.0.0.1:8080', `127.0.0.1:${cloudPort}`)
+    .replace(/^.*127\.0\.0\.1:8080.*$/m, (line) =>
+      cloudPorts
+        .map((each, n) => line.replace('8080', `${each}`).replace('cloud1', `cloud${n + 1}`))
+        .join('\n'),
+    )
     .replace('/etc/larder/tls.pem', tls)
     .replace('/etc/larder/tls.key', certificate.keyPath)
     .replace('/run/nginx.pid', join(folder, 'nginx.pid'))
@@ -109,7 +129,7 @@ for (const program of ['nginx', 'haproxy'] as const)
     `behind ${program} with the packaged file each caller has its own limits, streams arrive at once, and a drained process loses no call`,
     async () => {
       const { cloud, key, port: cloudPort } = await cloudBehindProxy()
-      const port = await startProxy(program, cloudPort)
+      const port = await startProxy(program, [cloudPort])
 
       // Each address may look up ten times a minute; a header that a caller writes does not count.
       const look = (from: string, n: number) =>
@@ -141,4 +161,86 @@ for (const program of ['nginx', 'haproxy'] as const)
       if (program === 'nginx') expect([...seen]).toEqual([200])
     },
     120_000,
+  )
+
+/** A customer at an address of its own, who reads and writes his profile until `stop` resolves. */
+async function customerAt(port: number, number: number) {
+  const from = `127.0.1.${number}`
+  const token = await call(port, '/demo/identity/token', {
+    from,
+    method: 'POST',
+    body: { sub: `customer-${number}`, anonymous: true },
+  })
+  const { access_token } = JSON.parse(token.text) as { access_token: string }
+  const headers = { Authorization: `Bearer ${access_token}` }
+  const guest = await call(port, '/users/user/bootstrap/guest', { from, headers, method: 'POST' })
+  expect(guest.status).toBe(201)
+  const failed: Answer[] = []
+  let calls = 0
+  let hasStopped = false
+  async function run(): Promise<void> {
+    while (!hasStopped) {
+      const isRead = calls % 2 === 0
+      const change = { method: 'PATCH', body: { first_name: `Name ${calls}` } }
+      const path = isRead ? '/users/user' : '/users/user/profile'
+      const answer = await call(port, path, { from, headers, ...(!isRead && change) })
+      if (answer.status !== 200) failed.push(answer)
+      calls += 1
+      await sleep(clock, 800)
+    }
+  }
+  const running = run()
+  return async () => {
+    hasStopped = true
+    await running
+    return { calls, failed }
+  }
+}
+
+for (const program of ['nginx', 'haproxy'] as const)
+  service((['postgres', 'mosquitto'] as const).find((each) => missing(each) !== undefined) ?? program)(
+    `behind ${program} with the packaged file a rolling restart of three processes fails no call`,
+    async () => {
+      const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
+      onTestFinished(() => database.remove())
+      const broker = await startMosquitto(['hub-1'])
+      onTestFinished(() => broker.remove())
+      const ports = await freePorts(3)
+      const folder = programFolder()
+      const start = (port: number) =>
+        startCloud({
+          DATA_DIR: folder,
+          PUBLIC_URL: `http://127.0.0.1:${ports[0]}`,
+          DATABASE_URL: database.url,
+          MQTT_URL: broker.cloudUrl,
+          PORT: String(port),
+          TRUSTED_PROXIES: '1',
+          DRAIN_MS: '5000',
+          STORE_SECRET: 'a secret of the store for this test',
+          MEDIA_SECRET: 'a secret of the media for this test',
+        })
+      const isReady = (port: number) =>
+        expect
+          .poll(() => fetch(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status, String), WAIT)
+          .toBe(200)
+      const clouds = new Map<number, CloudProgram>()
+      for (const port of ports) {
+        clouds.set(port, start(port))
+        await isReady(port)
+      }
+      const proxy = await startProxy(program, ports)
+      const customers = await Promise.all(Array.from({ length: 12 }, (_, n) => customerAt(proxy, n + 1)))
+      for (const [port, cloud] of clouds) {
+        cloud.child.kill('SIGTERM')
+        expect(await cloud.exited).toBe(0)
+        start(port)
+        await isReady(port)
+        // HAProxy needs two checks of a second.
+        await sleep(clock, 2500)
+      }
+      const results = await Promise.all(customers.map((stop) => stop()))
+      expect(results.flatMap(({ failed }) => failed)).toEqual([])
+      expect(results.reduce((sum, { calls }) => sum + calls, 0)).toBeGreaterThan(100)
+    },
+    240_000,
   )
