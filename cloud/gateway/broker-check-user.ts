@@ -126,7 +126,7 @@ export function checkTools(options: BrokerCheckOptions) {
     becomes: (holds: () => boolean) => holdsWithin(clock, patienceMs, () => Promise.resolve(holds())),
     quiet: () => sleep(clock, quietMs),
     user: (url: string) => new User(url, options, lines),
-    close() {
+    close: () => {
       for (const line of lines) line.close()
     },
   }

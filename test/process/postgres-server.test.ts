@@ -69,9 +69,10 @@ async function callsAt(baseUrl: string) {
 async function writerAt(baseUrl: string, sub: string) {
   const { headers } = await customerAt(baseUrl, sub)
   const seen = new Set<number>()
-  let [written, acknowledged, hasStopped] = [0, 0, false]
+  let [written, acknowledged] = [0, 0]
+  const stopped = new AbortController()
   async function write(): Promise<void> {
-    while (!hasStopped) {
+    while (!stopped.signal.aborted) {
       written += 1
       const body = JSON.stringify({ first_name: `Name ${written}` })
       const { status } = await fetch(`${baseUrl}/users/user/profile`, { method: 'PATCH', headers, body })
@@ -82,12 +83,12 @@ async function writerAt(baseUrl: string, sub: string) {
   }
   const writing = write()
   return async () => {
-    hasStopped = true
+    stopped.abort()
     await writing
     const { first_name } = (await (await fetch(`${baseUrl}/users/user`, { headers })).json()) as {
       first_name: string
     }
-    return { statuses: [...seen].sort(), lost: Number(first_name.replace('Name ', '')) < acknowledged }
+    return { statuses: [...seen].toSorted((a, b) => a - b), lost: Number(first_name.replace('Name ', '')) < acknowledged }
   }
 }
 

@@ -177,9 +177,9 @@ async function customerAt(port: number, number: number) {
   expect(guest.status).toBe(201)
   const failed: Answer[] = []
   let calls = 0
-  let hasStopped = false
+  const stopped = new AbortController()
   async function run(): Promise<void> {
-    while (!hasStopped) {
+    while (!stopped.signal.aborted) {
       const isRead = calls % 2 === 0
       const change = { method: 'PATCH', body: { first_name: `Name ${calls}` } }
       const path = isRead ? '/users/user' : '/users/user/profile'
@@ -191,7 +191,7 @@ async function customerAt(port: number, number: number) {
   }
   const running = run()
   return async () => {
-    hasStopped = true
+    stopped.abort()
     await running
     return { calls, failed }
   }

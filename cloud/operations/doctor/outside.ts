@@ -14,6 +14,7 @@ import {
   worst,
   type Check,
   type Checks,
+  type Finding,
 } from '../../../protocol/model/doctor.ts'
 import { isLoopback } from '../../../protocol/model/exposure.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
@@ -87,27 +88,22 @@ export const listenerChecks = (config: CloudConfig, runtime: Runtime): Checks =>
             'Set TRUSTED_PROXIES to the number of proxies.',
           )
         : ok(`TRUSTED_PROXIES is ${config.TRUSTED_PROXIES}`),
-    async broker() {
-      const [cloud] = MQTT_URL ?? []
-      if (cloud === undefined) return ok('the broker is inside the service')
-      const ca = MQTT_CA === undefined ? undefined : readFileSync(MQTT_CA, 'utf8')
-      const { checks, close } = brokerQuestions({ cloud }, { runtime, ca })
-      try {
-        const { checks: answers } = await reportOf({
-          part: 'broker',
-          version: '',
-          clock: runtime.clock,
-          checks,
-        })
-        const faults = answers.flatMap(({ name, ...found }) =>
-          found.result === 'OK' ? [] : [{ ...found, message: `${name}: ${found.message}` }],
-        )
-        return worst(faults, ok(`${answers.length} answers of the broker are right`))
-      } finally {
-        close()
-      }
-    },
+    broker: () => brokerFinding(config, runtime),
   }
+}
+
+/** The answers of an external broker to the cloud's user. */
+async function brokerFinding({ MQTT_URL, MQTT_CA }: CloudConfig, runtime: Runtime): Promise<Finding> {
+  const [cloud] = MQTT_URL ?? []
+  if (cloud === undefined) return ok('the broker is inside the service')
+  const ca = MQTT_CA === undefined ? undefined : readFileSync(MQTT_CA, 'utf8')
+  const { checks, close } = brokerQuestions({ cloud }, { runtime, ca })
+  const { checks: answers } = await reportOf({ part: 'broker', version: '', clock: runtime.clock, checks })
+  close()
+  const faults = answers.flatMap(({ name, ...found }) =>
+    found.result === 'OK' ? [] : [{ ...found, message: `${name}: ${found.message}` }],
+  )
+  return worst(faults, ok(`${answers.length} answers of the broker are right`))
 }
 
 /** The services of others that the cloud needs. */

@@ -72,9 +72,9 @@ async function brokerWith(faults: Faults): Promise<number> {
       done(client && isRefused ? new Error('refused') : null)
     },
     authorizeSubscribe(client, subscription, done) {
-      const user = users.get(client!)
-      const count = (held.get(client!) ?? 0) + 1
-      held.set(client!, count)
+      const user = users.get(client)
+      const count = (held.get(client) ?? 0) + 1
+      held.set(client, count)
       const isOwn = subscription.topic.startsWith(`larder/v1/${user}/down/`)
       const mayRead = faults.reads || isOwn || (user === 'larder-cloud' && !faults.deaf)
       done(null, mayRead && count <= (faults.maxSubscriptions ?? Infinity) ? subscription : null)
