@@ -88,7 +88,10 @@ async function writerAt(baseUrl: string, sub: string) {
     const { first_name } = (await (await fetch(`${baseUrl}/users/user`, { headers })).json()) as {
       first_name: string
     }
-    return { statuses: [...seen].toSorted((a, b) => a - b), lost: Number(first_name.replace('Name ', '')) < acknowledged }
+    return {
+      statuses: [...seen].toSorted((a, b) => a - b),
+      lost: Number(first_name.replace('Name ', '')) < acknowledged,
+    }
   }
 }
 

@@ -163,7 +163,7 @@ for (const program of ['nginx', 'haproxy'] as const)
     120_000,
   )
 
-/** A customer at an address of its own, who reads and writes his profile until `stop` resolves. */
+/** A customer at an address of its own, with calls that read and write the profile until the returned function is called. */
 async function customerAt(port: number, number: number) {
   const from = `127.0.1.${number}`
   const token = await call(port, '/demo/identity/token', {
