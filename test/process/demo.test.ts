@@ -83,6 +83,28 @@ async function runPrinted(text: string): Promise<string> {
   return said
 }
 
+/** Runs the calls of the service in README against the demo. The stream runs until it is stopped. */
+async function runReadme(orderId: string): Promise<void> {
+  const [, block = ''] = /^```sh\n([^`]*)^```$/m.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? []
+  const commands = block.trim().split('\n')
+  expect(commands.length).toBeGreaterThan(1)
+  for (const command of commands) {
+    const line = command
+      .replace('npx larder', commandOf('cloud/cli/main').join(' '))
+      .replace(/(?<=refund )\d+/, orderId)
+    const env = { ...process.env, DATA_DIR: join(environment['DATA_DIR']!, 'cloud') }
+    const shell = spawn('sh', ['-c', `exec ${line}`], { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    let errors = ''
+    shell.stderr.setEncoding('utf8').on('data', (chunk: string) => (errors += chunk))
+    const timer = command.endsWith(' stream') && setTimeout(() => shell.kill('SIGINT'), 8000)
+    await ended(shell)
+    if (timer) clearTimeout(timer)
+    // On a busy machine the signal may come before its handler.
+    const status = shell.signalCode === 'SIGINT' ? 0 : shell.exitCode
+    expect([command, status, errors]).toEqual([command, 0, ''])
+  }
+}
+
 interface Act {
   n: number
   device: string
@@ -123,6 +145,7 @@ test('the three printed commands take an order from cart to COMPLETED, and nothi
   expect(said).toMatch(
     /payment: completed\n(.*\n)*order \d+: READY, bin \d\n(.*\n)*order \d+: COMPLETED.*\n$/,
   )
+  await runReadme(/order (\d+): COMPLETED/.exec(said)![1]!)
   for (const card of Object.keys(testCards)) expect(text()).toContain(card)
   expect(text()).toContain(
     `  operators  DATA_DIR='${join(environment['DATA_DIR']!, 'cloud')}' npx larder hubs list\n`,

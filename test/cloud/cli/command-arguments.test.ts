@@ -1,6 +1,10 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { alarmCommands } from '../../../cloud/cli/alarms.ts'
+import { apiCommands } from '../../../cloud/cli/api-commands.ts'
 import { auditCommands } from '../../../cloud/cli/audit.ts'
+import { backupCommands } from '../../../cloud/cli/backup.ts'
 import { runCommandLine, type CommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { contactCommands } from '../../../cloud/cli/contacts.ts'
 import { deadLetterCommands } from '../../../cloud/cli/dead-letters.ts'
@@ -11,12 +15,14 @@ import { paymentCommands } from '../../../cloud/cli/payments.ts'
 import { productCommands } from '../../../cloud/cli/products.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
 import { sessionCommands } from '../../../cloud/cli/sessions.ts'
+import { userCommands } from '../../../cloud/cli/users.ts'
 import { webhookCommands } from '../../../cloud/cli/webhooks.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { environment, db } = await cloudFolder()
 const runtime = virtualRuntime()
+const root = resolve(import.meta.dirname, '../../..')
 
 const commandLines: Record<string, CommandLine> = {
   alarms: alarmCommands(runtime),
@@ -199,4 +205,28 @@ test('a rotated key keeps its owner if another owner’s name is the id of that 
     owner: 'One',
     replaces: { owner: 'One' },
   })
+})
+
+/** The documents for operators and callers. */
+const documents = ['README.md', 'cloud/README.md', 'edge/README.md', 'protocol/mqtt/SPEC.md'].concat(
+  ['cloud/docs/operating', 'cloud/docs/guides'].flatMap((folder) =>
+    readdirSync(join(root, folder)).map((name) => `${folder}/${name}`),
+  ),
+)
+const COMMAND = /(?:larder|npm run) ([a-z-]+) (?:-- )?([a-z-]+)((?:[^`\n\\]|\\\n)*)/g
+
+test.each(documents)('%s names only commands and options that exist', (path) => {
+  const all: typeof commandLines = { ...commandLines, backup: backupCommands(runtime), users: userCommands(runtime) }
+  for (const [, noun = '', verb = '', rest = ''] of readFileSync(join(root, path), 'utf8').matchAll(
+    COMMAND,
+  )) {
+    const calls = apiCommands(noun, runtime)?.subcommands
+    const own = all[noun]?.subcommands
+    if (!calls && !own) continue
+    const found = [calls?.[verb], own?.[verb]].filter((each) => each !== undefined)
+    expect([noun, verb, found.length > 0]).toEqual([noun, verb, true])
+    const known = found.flatMap(({ options, flags = [] }) => [...options, ...flags, 'json', 'config', 'help'])
+    const named = [...rest.matchAll(/(?<=\s)--([a-z][a-z-]*)/g)].map(([, option = '']) => option)
+    expect([noun, verb, named.filter((option) => !known.includes(option))]).toEqual([noun, verb, []])
+  }
 })
