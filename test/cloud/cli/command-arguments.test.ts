@@ -216,7 +216,11 @@ const documents = ['README.md', 'cloud/README.md', 'edge/README.md', 'protocol/m
 const COMMAND = /(?:larder|npm run) ([a-z-]+) (?:-- )?([a-z-]+)((?:[^`\n\\]|\\\n)*)/g
 
 test.each(documents)('%s names only commands and options that exist', (path) => {
-  const all: typeof commandLines = { ...commandLines, backup: backupCommands(runtime), users: userCommands(runtime) }
+  const all: typeof commandLines = {
+    ...commandLines,
+    backup: backupCommands(runtime),
+    users: userCommands(runtime),
+  }
   for (const [, noun = '', verb = '', rest = ''] of readFileSync(join(root, path), 'utf8').matchAll(
     COMMAND,
   )) {
