@@ -10,6 +10,8 @@ import type { Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
+const DAY_MS = 86_400_000
+
 /** The audit log: all of it for operators, and the part of an owner for its keys. */
 export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'> => ({
   async 'owner.audit.read'(request) {
@@ -21,14 +23,19 @@ export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'
       await requireBooks(q, (id) => readOwner(q, id), credential, query.hub_id)
     const { from, to, action, actor, object } = query
     const conditions: RawBuilder<SqlBool>[] = readsAll ? [] : [visibleTo(credential)]
+    const all = await readableBooks(q, readsAll ? { hubs: '*', ownerId: null } : credential, query.hub_id)
+    const bounds: { since?: number; until?: number } = {}
     if (from !== undefined || to !== undefined) {
-      const all = await readableBooks(q, readsAll ? { hubs: '*', ownerId: null } : credential, query.hub_id)
       const { since, until } = rangeIn('UTC', query)
       conditions.push(
         sql`(${withinRange('at', all, query)} or (hub_id is null and at >= ${since} and at < ${until}))`,
       )
+      // Bounds of all time zones, which the indexes have.
+      bounds.since = since - DAY_MS
+      bounds.until = until + DAY_MS
     }
-    const filter = { hubId: query.hub_id, action, actor, object, conditions }
+    const hubs = readsAll ? undefined : [...all.map(({ hubId }) => hubId), null]
+    const filter = { hubId: query.hub_id, action, actor, object, conditions, hubs, ...bounds }
     return answerList(request, auditColumns, async ({ cursor, limit }) => {
       const before = cursor === undefined ? undefined : await requireRecord(q, cursor, conditions)
       const found = await listAudit(q, { ...filter, before, limit: limit + 1 })

@@ -1,8 +1,9 @@
-import { sql, type RawBuilder, type SqlBool } from 'kysely'
+import { sql, type RawBuilder, type Selectable, type SqlBool } from 'kysely'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { timestamp } from '../calendar/timestamps.ts'
 import { csvLine } from '../csv.ts'
 import type { Queries } from '../store/database.ts'
+import type { Tables } from '../store/schema.ts'
 import { isLike, prefixPattern } from '../store/like.ts'
 import { statement } from '../store/statement.ts'
 
@@ -80,9 +81,11 @@ export interface AuditFilter {
   action?: string | undefined
   actor?: string | undefined
   object?: string | undefined
+  /** The only hubs of these records, null for records without a hub. Few of them are read hub by hub. */
+  hubs?: readonly (number | null)[] | undefined
   /** Further conditions on a row of `audit_log`. */
   conditions?: readonly RawBuilder<SqlBool>[]
-  /** Records with a smaller id. */
+  /** Records before the one with this id. */
   before?: number | undefined
   limit: number
 }
@@ -106,23 +109,34 @@ export const auditCsvLine = ({ detail, ...record }: ListedRecord): string => {
   return csvLine(auditColumns.map((column) => cells[column]))
 }
 
-/** The newest records that match the filter, oldest first. */
+/** Hubs or actions that are read one by one. A database limits the parts of a statement. */
+const MAX_PARTS = 100
+
+/**
+ * The newest records that match the filter, oldest first. One index has the records of each hub, action, actor and target
+ * in the order of time, so the cost of a page does not grow with the log.
+ */
 export async function listAudit(q: Queries, filter: AuditFilter): Promise<ListedRecord[]> {
-  const { hubId, ownerId, since, until, action, actor, object, conditions = [], before, limit } = filter
-  let query = q.selectFrom('audit_log').selectAll().orderBy('id', 'desc').limit(limit)
-  if (hubId !== undefined) query = query.where('hub_id', '=', hubId)
-  if (ownerId !== undefined) query = query.where(ofOwner(ownerId))
-  if (since !== undefined) query = query.where('at', '>=', since)
-  if (until !== undefined) query = query.where('at', '<', until)
-  if (action !== undefined)
-    query = action.endsWith('.')
-      ? query.where(isLike('action', prefixPattern(action)))
-      : query.where('action', '=', action)
-  if (actor !== undefined) query = query.where('actor', '=', actor)
-  if (object !== undefined) query = query.where('object', '=', object)
-  if (before !== undefined) query = query.where('id', '<', before)
-  for (const condition of conditions) query = query.where(condition)
-  const rows = await query.execute()
+  const { hubId, ownerId, since, until, actor, object, before, limit } = filter
+  const parts = await partsOf(q, filter)
+  if (parts.length === 0) return []
+  const conditions: RawBuilder<SqlBool>[] = [...(filter.conditions ?? [])]
+  // The sum keeps the index of the hub from being used in place of a part's.
+  if (hubId !== undefined) conditions.push(sql`hub_id + 0 = ${hubId}`)
+  if (ownerId !== undefined) conditions.push(ofOwner(ownerId))
+  if (since !== undefined) conditions.push(sql`at >= ${since}`)
+  if (until !== undefined) conditions.push(sql`at < ${until}`)
+  if (actor !== undefined) conditions.push(sql`actor = ${actor}`)
+  if (object !== undefined) conditions.push(sql`object = ${object}`)
+  if (before !== undefined) conditions.push(await isBefore(q, before))
+  const selected = parts.map(
+    (part, index) => sql`select * from (
+      select * from audit_log where ${sql.join([part, ...conditions], sql` and `)}
+      order by at desc, id desc limit ${sql.lit(limit)}) as ${sql.ref(`part${index}`)}`,
+  )
+  const { rows } = await sql<Selectable<Tables['audit_log']>>`
+    select * from (${sql.join(selected, sql` union all `)}) as matching
+    order by at desc, id desc limit ${sql.lit(limit)}`.execute(q)
   return rows.toReversed().map((row) => ({
     id: row.id,
     at: timestamp(row.at),
@@ -133,6 +147,36 @@ export async function listAudit(q: Queries, filter: AuditFilter): Promise<Listed
     result: row.result,
     detail: JSON.parse(row.detail) as Record<string, unknown>,
   }))
+}
+
+/** The parts of a list, each with one index: an action each, or a hub each. */
+async function partsOf(
+  q: Queries,
+  { action, actor, object, hubId, hubs = hubId === undefined ? [] : [hubId] }: AuditFilter,
+): Promise<RawBuilder<SqlBool>[]> {
+  const isNarrow = actor !== undefined || object !== undefined
+  if (action !== undefined) {
+    if (!action.endsWith('.')) return [sql`action = ${action}`]
+    if (isNarrow) return [isLike('action', prefixPattern(action))]
+    const { rows } = await actionNames.execute(q)
+    return rows.filter(({ name }) => name.startsWith(action)).map(({ name }) => sql`action = ${name}`)
+  }
+  if (isNarrow || hubs.length === 0 || hubs.length > MAX_PARTS) return [sql`1 = 1`]
+  return hubs.map((hub) => (hub === null ? sql`hub_id is null` : sql`hub_id = ${hub}`))
+}
+
+/** The names of all actions in the log. Reads one entry of an index for each. */
+const actionNames = sql<{ name: string }>`
+  with recursive names (name) as (
+    select min(action) from audit_log
+    union all
+    select (select min(l.action) from audit_log as l where l.action > names.name) from names
+    where names.name is not null)
+  select name from names where name is not null`
+
+async function isBefore(q: Queries, id: number): Promise<RawBuilder<SqlBool>> {
+  const known = await q.selectFrom('audit_log').select('at').where('id', '=', id).executeTakeFirst()
+  return known ? sql`(at, id) < (${known.at}, ${id})` : sql`id < ${id}`
 }
 
 /** The number of the order that a record is about (`order-17`); null if it is about something else. */

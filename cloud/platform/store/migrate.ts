@@ -54,6 +54,11 @@ const numberedMigrations: readonly NumberedMigration[] = [
       ]
     },
   },
+  {
+    name: '0003-audit-lists',
+    statements: () => [],
+    concurrently: ['time', 'hub_time', 'action', 'actor', 'object'].map((by) => `audit_log_by_${by}`),
+  },
 ]
 
 const FIRST = '0001-first'
