@@ -7,7 +7,7 @@ import { newSerial, openAuthority } from '../../../cloud/enrolment/authority.ts'
 import { CLOCK_TOLERANCE_MS } from '../../../cloud/gateway/lost-certificates.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
-import { upTopic } from '../../../protocol/mqtt/topics.ts'
+import { sleep } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { loadX509, P256, privatePem } from '../../../protocol/x509.ts'
 import { onPath } from '../../support/on-path.ts'
@@ -21,7 +21,7 @@ const now = runtime.clock.now()
 const validity = { from: now - CLOCK_TOLERANCE_MS, until: now + CLOCK_TOLERANCE_MS }
 
 service('mosquitto')(
-  'Mosquitto admits hubs by the certificates of the cloud’s authority, and refuses those in its list of revoked ones',
+  'Mosquitto refuses a revoked certificate after SIGHUP, and ends its open session only when Mosquitto restarts',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'larder-mosquitto-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -56,13 +56,14 @@ service('mosquitto')(
     const start = () => {
       const child = spawn(onPath('mosquitto')!, ['-c', configuration], { stdio: 'ignore' })
       const ended = new Promise((resolve) => child.once('close', resolve))
-      return async () => {
+      const stop = async () => {
         child.kill('SIGKILL')
         await ended
       }
+      return { stop, reload: () => child.kill('SIGHUP') }
     }
-    let stop = start()
-    onTestFinished(() => stop())
+    let mosquitto = start()
+    onTestFinished(() => mosquitto.stop())
 
     async function certify(hubId: number) {
       const { PublicKey } = await loadX509()
@@ -70,37 +71,53 @@ service('mosquitto')(
       const serial = newSerial(runtime.random)
       const publicKey = await PublicKey.create(keys.publicKey)
       const cert = await authority.signHub(publicKey, { hubId, serial, ...validity })
-      return { serial, client: { cert, key: await privatePem(keys.privateKey) } }
+      return { serial, user: `hub-${hubId}`, client: { cert, key: await privatePem(keys.privateKey) } }
     }
-    /** Whether a hub with a certificate is admitted, may subscribe for itself, and may publish. */
-    const isAdmitted = (user: string, client: { cert: string; key: string }): Promise<boolean> =>
-      new Promise((resolve) => {
-        const url = `mqtts://127.0.0.1:${port}`
-        const open = mqttTransport({
-          urls: [url],
-          user,
-          password: undefined,
-          client: () => client,
-          ca: authority.certificate,
-          runtime,
-        })
-        const transport = open(
+    type Certified = Awaited<ReturnType<typeof certify>>
+    /** Opens a session with a certificate. `ended` resolves when the session ends. */
+    function open({ user, client }: Certified) {
+      const transportOf = mqttTransport({
+        urls: [`mqtts://127.0.0.1:${port}`],
+        user,
+        password: undefined,
+        client: () => client,
+        ca: authority.certificate,
+        runtime,
+      })
+      let end = (_isOpen: boolean): void => {}
+      const ended = new Promise<boolean>((resolve) => (end = resolve))
+      const admitted = new Promise<boolean>((resolve) => {
+        const transport = transportOf(
           { subscribe: [] },
           {
-            onConnect: () => void transport.publish(upTopic(1, 'entries'), '{}').then(resolve),
-            onDisconnect: () => resolve(false),
+            onConnect: () => void transport.publish(`larder/v1/${user}/up/entries`, '{}').then(resolve),
+            onDisconnect() {
+              end(false)
+              resolve(false)
+            },
             onMessage: () => {},
           },
         )
         onTestFinished(() => transport.close())
       })
-    const [first, second] = [await certify(1), await certify(1)]
-    await expect.poll(() => isAdmitted('hub-1', first.client), { timeout: 20_000 }).toBe(true)
-    expect(await isAdmitted('hub-1', second.client)).toBe(true)
-    file('crl.pem', await list([first.serial]))
-    await stop()
-    stop = start()
-    await expect.poll(() => isAdmitted('hub-1', second.client), { timeout: 20_000 }).toBe(true)
-    expect(await isAdmitted('hub-1', first.client)).toBe(false)
+      return { admitted, ended }
+    }
+    const isAdmitted = (certified: Certified) => open(certified).admitted
+    const [first, second, other] = [await certify(1), await certify(1), await certify(2)]
+    await expect.poll(() => isAdmitted(first), { timeout: 20_000 }).toBe(true)
+    expect(await isAdmitted(second)).toBe(true)
+    const thief = open(first)
+    expect([await thief.admitted, await isAdmitted(other)]).toEqual([true, true])
+    file('crl.pem', await list([first.serial, other.serial]))
+    mosquitto.reload()
+    // A new connection of hub 1 would end its open session, so hub 2 shows that the list is in use.
+    await expect.poll(() => isAdmitted(other), { timeout: 20_000 }).toBe(false)
+    const stays = sleep(runtime.clock, 1000).then(() => true)
+    expect(await Promise.race([thief.ended, stays])).toBe(true)
+    await mosquitto.stop()
+    mosquitto = start()
+    expect(await thief.ended).toBe(false)
+    await expect.poll(() => isAdmitted(second), { timeout: 20_000 }).toBe(true)
+    expect(await isAdmitted(first)).toBe(false)
   },
 )
