@@ -30,7 +30,7 @@ const patient = {
 }
 
 interface InstallOptions extends Pick<PlantOptions, 'kind' | 'seedCommand'> {
-  /** Commands of programs instead of those of the present build. The next start of a program reads the map. */
+  /** Commands of programs. Default: the present build. The next start of a program reads the map. */
   commands: Map<ProgramName, readonly string[]>
 }
 
@@ -114,7 +114,7 @@ interface Calls {
   failed: string[]
 }
 
-/** Guests buy and collect during `work`, through a balancer that calls the processes whose `/readyz` is 200. */
+/** Guests buy and collect during `work`, through a balancer that calls the processes with `/readyz` 200. */
 export async function balanced({ plant, room }: Installation, work: () => Promise<void>): Promise<Calls> {
   const calls: Calls = { sales: 0, failed: [] }
   const ready = new Set<string>()

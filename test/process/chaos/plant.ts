@@ -24,9 +24,9 @@ export interface PlantOptions {
   /** Speed of the mechanisms, relative to real ones. */
   speed: number
   settings?: Partial<Record<'cloud' | 'hub' | 'simulator', Record<string, string>>>
-  /** The program that makes the data; by default that of the present build. */
+  /** The program that makes the data (default: the present build). */
   seedCommand?: readonly string[]
-  /** The command of a program, read at each start; by default that of the present build. */
+  /** The command of a program, read at each start (default: the present build). */
   commandOf?: (name: ProgramName) => readonly string[] | undefined
   /** Called when a program ended without a kill, with its exit and its log file. */
   onFailure(name: ProgramName, how: string, logFile: string): void
