@@ -9,7 +9,7 @@ import { portSettings } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
 import { startDemoPrograms } from '../world/demo.ts'
 
-/** A demo whose hub confirms within 10 s, and the operator's commands. */
+/** A demo with a hub that confirms within 10 s, and the operator's commands. */
 async function world() {
   const folder = mkdtempSync(join(tmpdir(), 'larder-desired-'))
   const settings = {

@@ -50,7 +50,7 @@ const hardware = {
   gpio: { chipLabel: 'none', lines: [] },
 }
 
-/** A cloud with one hub, whose code is not used. */
+/** A cloud with one hub and an unused code. */
 async function world() {
   const DATA_DIR = programFolder()
   const [port, mqttPort, tlsPort, localPort] = (await freePorts(4)) as [number, number, number, number]

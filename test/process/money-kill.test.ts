@@ -271,7 +271,7 @@ async function booksAgree({ db }: Stage): Promise<void> {
   expect([...moneyAddsUp(evidence), ...walletsAddUp(evidence)]).toEqual([])
 }
 
-/** One bin for every order of this test: nobody fills or empties bins. */
+/** One bin for every order of this test: no person fills or empties bins. */
 const manyBins = Array.from({ length: 1000 }, (_, index) => ({ ...healthy.bins[0]!, bin_number: index + 1 }))
 
 /** A separate database with the shop's hub and products. */

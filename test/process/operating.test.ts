@@ -110,7 +110,7 @@ beforeAll(async () => {
   for (const name of ['hub', 'management'])
     copyFileSync(join(root, `edge/packaging/etc/${name}.json`), at(`etc/${name}.json`))
   copyFileSync(join(root, 'simulator/hardware/demo-hub.json'), at('examples/hardware.json'))
-  // Packages that nobody made.
+  // Packages without content.
   for (const name of ['SHA256SUMS.sig', 'release-key.pub', 'larder-cloud_1.deb']) writeFileSync(at(name), '')
   writeFileSync(at('SHA256SUMS'), `${createHash('sha256').digest('hex')}  larder-cloud_1.deb\n`)
 }, 60_000)

@@ -11,16 +11,16 @@ export interface Copy {
   madeAt: number
 }
 
-/** Copies of the cloud's database on its PostgreSQL server, and what is lost when a copy is restored. */
+/** Copies of the cloud's database on its PostgreSQL server, and the losses of a restore. */
 export interface Copies {
   /** Rows that were lost when an older copy was restored (`Evidence.lost`). */
   readonly lost: ReadonlySet<string>
   /** Ends every connection of the clouds, as the server would. */
   endConnections(): Promise<void>
-  /** Stores a copy of all committed data. The database is unreachable meanwhile. */
+  /** Stores a copy of all committed data. During that time the database is unreachable. */
   copy(): Promise<Copy>
   /**
-   * Restores a copy; the database is unreachable meanwhile. Only the card processor's books, which belong to
+   * Restores a copy. During that time the database is unreachable. Only the card processor's books, which belong to
    * another company, keep their present state.
    */
   putBack(copy: Copy): Promise<void>
