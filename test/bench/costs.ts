@@ -16,7 +16,7 @@ export interface CostsBench {
   folder: string
   /** Number of measurements of each call. */
   rounds: number
-  /** Only routes whose method and path contain this text. */
+  /** Only routes with this text in method and path. */
   route: string
 }
 

@@ -28,7 +28,7 @@ const WARM_UP = 5
 const DAY_MS = 86_400_000
 /** Rows of the measured page of an export. */
 const EXPORTED = 500
-/** Orders of the export whose memory is measured. */
+/** Orders of the export; its memory is measured. */
 const MEASURED_ROWS = 200_000
 const SAMPLE_MS = 50
 
@@ -194,7 +194,7 @@ function asking({ orders, cloud, keys, token }: Hub, name: string, now: number):
   }
 }
 
-/** Reads all orders as CSV, and measures the resident memory of the cloud meanwhile. */
+/** Measures the resident memory of the cloud while all orders are read as CSV. */
 async function memoryOfExport(clock: Clock, kind: string, { orders, cloud, keys }: Hub): Promise<Figure[]> {
   const before = residentMb(cloud.pid)
   let most = before

@@ -62,7 +62,7 @@ test('a count at an offline hub includes drops before it and not drops after it'
   await plant.run(1000)
   const before = dropped()
   expect(before).toBe(2)
-  // Somebody has added units: a person counts nine on the shelf.
+  // A person has added units, and counts nine on the shelf.
   await count(4, 9)
   while (dropped() < 3) await plant.run(50)
   await plant.run(30_000)

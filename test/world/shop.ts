@@ -191,7 +191,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
   return shop
 }
 
-/** What the card processor says of a payment or refund; null of one that it has nothing to do with. */
+/** The card processor’s state of a payment or refund; null if it has no part in it. */
 export type Conversation = { decline_code: string | null } & {
   [K in (typeof conversation)[number]]: Operation[K] | null
 }

@@ -15,7 +15,7 @@ import { cloudFolder } from './cloud-folder.ts'
 
 const { folder, environment, db } = await cloudFolder()
 const runtime = systemRuntime()
-/** The answers of the hub, and what it was asked for. */
+/** The answers of the hub, and the requests to it. */
 let answers: Answer[] = []
 let asked: Diagnosis[] = []
 const context = testContext(db, runtime)

@@ -181,7 +181,7 @@ onEachDatabase('alarms', (open) => {
       const [alarm, ...others] = await rows()
       expect(others).toEqual([])
       expect(alarm!.cleared_at).not.toBeNull()
-      // After the first end people are notified once of the return, and then not before the next end.
+      // After the first end people are notified once of the return, and again only after the next end.
       const isSlow = seconds * SECOND > context.settings.alarmClearMs
       const [raised, cleared] = ['alarm.raised', 'alarm.cleared']
       expect(await types()).toEqual(isSlow ? [raised, cleared, raised, cleared] : [raised, cleared])

@@ -10,7 +10,7 @@ import { alarm } from '../../world/scripted-hub.ts'
 import { healthy } from '../../world/health.ts'
 import { SETTLED, World } from '../../world/gateway.ts'
 
-/** A welcomed hub that is offline. Meanwhile the hub is retired, and one of its orders is cancelled. */
+/** A welcomed hub that is offline. While it is offline the hub is retired, and one of its orders is cancelled. */
 async function retiredOffline() {
   const { world, cloud, hub } = await World.connected()
   const { db, runtime } = cloud.context

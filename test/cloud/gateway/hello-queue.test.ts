@@ -113,7 +113,7 @@ describe('the queue of hellos', () => {
     })
     enter(1)
     enter(2)
-    // They hang for so long that nobody else would have a turn.
+    // They hang for so long that no other hello would have a turn.
     await scheduler.run(4000)
     for (let hubId = 3; hubId <= 9; hubId += 1) enter(hubId)
     expect(reject).toHaveLength(7)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Peers } from '../../../cloud/gateway/peers.ts'
 import type { Here } from '../../../protocol/mqtt/between-clouds.ts'
 
-/** A process whose messages return to it when the test asks for it. */
+/** A process that receives its own messages when the test asks for it. */
 function process() {
   const said: Here[] = []
   let tick = (): void => {}

@@ -12,7 +12,7 @@ const HUBS = 40
  */
 const ADDED_MS = 30_000
 const RELIEVED_MS = 5_000
-/** Longer than the period of heartbeats, so that each hub is heard. */
+/** Longer than the period of heartbeats, so that each hub reports. */
 const HEARD_MS = 20_000
 const COMMAND_MS = 100
 

@@ -93,7 +93,7 @@ onEachProcessor('deposits', (open) => {
     await deliver(shop)
     expect(await listed(shop, userId)).toMatchObject([{ status: 'failed', balance_after_cents: null }])
     expect(await balance(shop, userId)).toMatchObject({ balance_cents: 0, pending_cents: 0 })
-    // Nobody can complete it; at the sandbox it ends with the refusal.
+    // It cannot be completed; at the sandbox it ends with the refusal.
     shop.clock.advance(MINUTE)
     await shop.work.drain()
     expect(['canceled', 'failed']).toContain((await intents(shop))[0]!.status)

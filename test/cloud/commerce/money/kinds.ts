@@ -27,9 +27,9 @@ export interface KindCase {
   act(shop: Shop, id: number, isRefused: boolean): Promise<unknown>
   /** Compares the books with the processor, and returns what both say. */
   result(shop: Shop, id: number): Promise<Result>
-  /** What becomes of it if the processor did it and its answer was lost. */
+  /** The end of the operation if the processor executed it and its answer was lost. */
   afterLostAnswer: Result
-  /** What becomes of it if the processor did not do it and did not answer. */
+  /** The end of the operation if the processor did not execute it and did not answer. */
   afterLostRequest: Result
 }
 
@@ -81,7 +81,7 @@ export const kinds: readonly KindCase[] = [
       expect(await shop.outbox()).toHaveLength(isPaid ? 1 : 0)
       return resultOf(isPaid)
     },
-    // The customer was told 503: the order does not happen behind the customer's back.
+    // The customer got 503: the order must not be completed later without the customer.
     afterLostAnswer: 'not done',
     afterLostRequest: 'not done',
   },

@@ -6,7 +6,7 @@ import type { Shop } from '../../../world/shop.ts'
 import { deliver } from '../../support/webhooks.ts'
 import { kinds, type KindCase, type Result } from './kinds.ts'
 
-/** Outcomes that a caller is told of. */
+/** Outcomes that a caller gets. */
 const expected: readonly string[] = ['card_declined', 'refund_failed', 'processor_unavailable']
 
 async function actAnyway(one: KindCase, shop: Shop, id: number, isRefused: boolean): Promise<void> {
@@ -31,7 +31,7 @@ async function recover(one: KindCase, shop: Shop, forMs = 31_000): Promise<void>
   expect(unfinished).toEqual([])
 }
 
-/** A processor whose answer to one call is lost while `isDown`, after it did or did not do what was asked. */
+/** A processor that loses the answer to one call while `isDown`, after the call was executed or not. */
 function losing({ call }: KindCase, doesIt: boolean) {
   const trouble = { isDown: false }
   const wrapProcessor = (real: CardProcessor): CardProcessor => ({

@@ -28,7 +28,7 @@ async function regular(open: OpenDatabase) {
     again: (targetHubId = 1, sourceOrderId = source.id, by = userId) =>
       reorder(shop.context, { userId: by, sourceOrderId, targetHubId }),
     lines: async (id: number) => (await shop.items(id)).map(({ product_id, qty }) => [product_id, qty]),
-    /** Sets the stock of the shelves, besides the units reserved for the order above. */
+    /** Sets the stock of the shelves, without the units reserved for the order above. */
     leave: async (...quantities: number[]) => {
       for (const [index, quantity] of quantities.entries())
         await q

@@ -208,7 +208,7 @@ onEachProcessor('payments and their money', (open) => {
       type: 'payment_intent.succeeded',
       data: { object: { id: ref, metadata: { payment_id: identityOf(payment!) } } },
     })
-    // The processor took the money although it was told to cancel.
+    // The processor took the money in spite of the cancellation.
     await shop.bank.take()
     await receiveWebhook(shop.context, SECRET, body, signPayload(body, SECRET, shop.clock.now()))
     await shop.work.drain()

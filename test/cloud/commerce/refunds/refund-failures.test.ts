@@ -306,7 +306,7 @@ onEachProcessor('failing refunds', (open) => {
     await ready(shop, id, 0)
     await shop.work.drain()
     expect(await shop.refunds(id)).toMatchObject([{ status: 'failed' }])
-    // The owner refunds half of it manually meanwhile.
+    // The owner refunds half of it manually in that time.
     trouble.behaviour = undefined
     await refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 })
     shop.clock.advance(HOUR)

@@ -47,7 +47,7 @@ onEachDatabase('the silence of a hub', (open) => {
     expect(next).toBe(heardAt + settings.onlineWithinMs + 1)
     expect(await silent()).toEqual([])
     clock.advance(next! - heardAt)
-    // Nobody has been heard: the next search is due when a hub that comes online now would be silent.
+    // No hub has reported: the next search is due when a hub that comes online now would be silent.
     expect(await search()).toEqual({ next: clock.now() + settings.onlineWithinMs + 1 })
     expect(await silent()).toEqual([{ subject: '1' }])
     await new WorkRunner(context, { 'hub.silent': kinds['hub.silent']! }).drain()

@@ -134,7 +134,7 @@ test('a folder is empty again after all files are removed, without empty subfold
   expect(existsSync(join(folder, 'maintenance/7'))).toBe(false)
 })
 
-// Otherwise a file that is opened during an aborted write would stay for ever.
+// Otherwise a file that is opened during an aborted write would stay forever.
 test('a folder store opens the file before it reads the bytes, so that a failed write removes it', async () => {
   const root = emptyFolder()
   let open: string[] = []

@@ -201,7 +201,7 @@ test('SQLite files: a read outside a transaction sees committed data, and does n
   await db.transact(async (tx) => {
     await tx.q.insertInto('owners').values({ name: 'One' }).execute()
     expect(await byName(tx.q, { name: 'One' })).toEqual([{ name: 'One' }])
-    // The writing connection is taken: a read on it would wait for ever.
+    // The writing connection is taken: a read on it would wait forever.
     expect(await byName(db.kysely, { name: 'One' })).toEqual([])
   })
   expect(await byName(db.kysely, { name: 'One' })).toEqual([{ name: 'One' }])
