@@ -34,6 +34,7 @@ export const long: readonly string[] = [
   'test/process/stopping.test.ts',
   'test/process/database-fails.test.ts',
   'test/process/postgres-server.test.ts',
+  'test/process/postgres-versions.test.ts',
   'test/process/pgbouncer.test.ts',
   'test/process/two-clouds.test.ts',
 ]

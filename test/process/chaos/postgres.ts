@@ -49,7 +49,7 @@ export function postgresFolder(): string {
 
 /**
  * Starts a separate PostgreSQL with its log in `folder`. `settings` are the server's. `prepare` changes files
- * of its data before the start. `standbyOf`: the server replicates this one.
+ * of its data before the start. `standbyOf`: the server replicates this one. `programs`: the folder of its programs.
  */
 export async function startPostgres(options: {
   folder: string
@@ -58,9 +58,10 @@ export async function startPostgres(options: {
   settings?: readonly string[]
   prepare?: (data: string) => void
   standbyOf?: TestServer
+  programs?: string
 }): Promise<TestServer> {
   const { folder, port, runtime, standbyOf } = options
-  const programs = postgresPrograms()
+  const programs = options.programs ?? postgresPrograms()
   const data = postgresFolder()
   const run = (program: string, ...rest: string[]): void => {
     const [first, ...more] = [...asPostgres(), join(programs, program), '-D', data, ...rest]
