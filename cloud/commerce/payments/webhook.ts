@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http'
 import { z } from 'zod'
 import { ApiError } from '../../platform/api-error.ts'
 import { optional } from '../../platform/tolerant.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { DISPUTE_EVENT, type CardProcessor, type ProcessorRefund } from '../processors/processor.ts'
@@ -90,9 +90,13 @@ function parseEvent(rawBody: string, readEvent: CardProcessor['readEvent']): Pro
   return event.data
 }
 
-/** Applies an event in the transaction that records its id: a repeated event changes nothing (I3). */
-export function applyProcessorEvent(context: CloudContext, event: ProcessorEvent): Promise<void> {
-  return context.db.transact(async (tx) => {
+/**
+ * Applies an event in the transaction that records its id: a repeated event changes nothing (I3). The success of a
+ * payment is mostly booked before its event arrives: then one read replaces the transaction.
+ */
+export async function applyProcessorEvent(context: CloudContext, event: ProcessorEvent): Promise<void> {
+  if (await isSuccessBooked(context.db.kysely, event)) return
+  await context.db.transact(async (tx) => {
     const { id, type } = event
     const recorded = await recordEvent(tx.q, { id, type, now: context.runtime.clock.now() })
     if (recorded.length === 0) return
@@ -107,6 +111,13 @@ export function applyProcessorEvent(context: CloudContext, event: ProcessorEvent
     if (!isOurs)
       context.log.warn({ event: event.id, object: object.id }, 'an event of money that is not ours')
   })
+}
+
+/** Nothing changes such an operation any more but the outcomes of refunds and disputes, which have their own events. */
+async function isSuccessBooked(q: Queries, { type, data }: ProcessorEvent): Promise<boolean> {
+  if (type !== 'payment_intent.succeeded') return false
+  const known = await findOperation(q, data.object.id)
+  return known?.state === 'succeeded' && (known.kind === 'payment' || known.kind === 'deposit')
 }
 
 const recordEvent = statement((q, { id, type, now }: { id: string; type: string; now: number }) =>
