@@ -1,13 +1,14 @@
 import { mqttTransport } from '../../edge/sync/mqtt-transport.ts'
+import { defaultSyncSettings } from '../../protocol/settings/hub-limits.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { createMemoryHub } from '../world/memory-hub.ts'
 import type { FleetOrder, FleetState } from './fleet.ts'
 
 /**
  * The hubs' process of `fleet.ts`: a number of hubs, each with the real sync over real MQTT and an outbox in
- * memory. Arguments: number, the broker's URL, the password of every hub.
+ * memory. Arguments: number, the broker's URL, the password of every hub, and the time between two heartbeats.
  */
-const [count, url, password] = process.argv.slice(2)
+const [count, url, password, heartbeatMs = defaultSyncSettings.heartbeatMs] = process.argv.slice(2)
 const runtime = systemRuntime()
 const hubs = Array.from({ length: Number(count) }, (_, index) => {
   const hubId = index + 1
@@ -16,6 +17,7 @@ const hubs = Array.from({ length: Number(count) }, (_, index) => {
     hubId,
     runtime,
     openTransport: mqttTransport({ urls: [url!], user, password: password!, runtime }),
+    settings: { ...defaultSyncSettings, heartbeatMs: Number(heartbeatMs) },
   })
 })
 

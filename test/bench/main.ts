@@ -10,6 +10,7 @@ import { formatSection, type Section } from './figures.ts'
 import { benchFleet } from './fleet.ts'
 import { benchFootprint } from './footprint.ts'
 import { benchFrame } from './frame.ts'
+import { benchGrowth } from './growth.ts'
 import { benchOwnerReports } from './owner-reports.ts'
 import { benchProductList } from './product-list.ts'
 import { progress } from './progress.ts'
@@ -32,8 +33,8 @@ const numbers = {
   orders: [100, 'footprint: orders'],
   'idle-seconds': [120, 'footprint: seconds without an order'],
   'past-orders': [1_000_000, 'shop, search, reports: orders of the larger hub'],
-  hubs: [1000, 'fleet, shares: hubs'],
-  'beat-seconds': [60, 'fleet, shares: seconds in which hubs only send heartbeats'],
+  hubs: [1000, 'fleet, shares, growth: hubs'],
+  'beat-seconds': [60, 'fleet, shares, growth: seconds in which hubs only send heartbeats'],
   'console-hubs': [20, 'console: hubs on one page'],
   'console-seconds': [20, 'console: seconds at rest, and seconds under load'],
 } as const satisfies Record<string, readonly [number, string]>
@@ -95,6 +96,10 @@ const parts: Record<string, [compares: string, (folder: string) => Promise<Secti
   shares: [
     'three cloud processes that share a fleet: share of each, before and after a process starts or stops',
     (folder) => benchShares({ runtime, folder, hubs: whole('hubs'), idleSeconds: whole('beat-seconds') }),
+  ],
+  growth: [
+    'the cost of a hub at an accelerated pace; the needs of 10,000, 100,000 and 1,000,000 hubs',
+    (folder) => benchGrowth({ runtime, folder, hubs: whole('hubs'), seconds: whole('beat-seconds') }),
   ],
   console: [
     'memory, processor time and delay of a page with many hubs',
