@@ -289,7 +289,7 @@ export class Cloud {
         ...operationsHandlers(services, media, options.remote),
         ...diagHandlers(context, facts, facts.logFolder),
         ...taskHandlers(context, tasks),
-        ...peopleHandlers(services, media, options.verifyIdentity),
+        ...peopleHandlers(services, media, options),
         ...options.demoHandlers,
       },
     })

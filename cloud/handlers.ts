@@ -34,6 +34,7 @@ import { paymentReportHandlers } from './commerce/payments/payment-report.ts'
 import { paymentHandlers } from './commerce/payments/handlers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
 import { profileHandlers } from './people/users/profile.ts'
+import { invitationHandlers, type InvitationParts } from './people/staff/invitations.ts'
 import { staffHandlers } from './people/staff/staff.ts'
 import { walletHandlers } from './commerce/ledger/wallet.ts'
 
@@ -95,8 +96,13 @@ export const operationsHandlers = (services: ControlServices, media: Media, remo
   }
 }
 
-export const peopleHandlers = (services: CommerceServices, media: Media, verifyIdentity: VerifyIdentity) => ({
+export const peopleHandlers = (
+  services: CommerceServices,
+  media: Media,
+  { verifyIdentity, ...invitations }: InvitationParts & { verifyIdentity: VerifyIdentity },
+) => ({
   ...staffHandlers(services.context),
+  ...invitationHandlers(services.context, invitations),
   ...userHandlers(services.context, verifyIdentity, media),
   ...accountHandlers(services, media),
   ...profileHandlers(services.context, media),

@@ -111,6 +111,13 @@ const rules: readonly Rule[] = [
     isOver: (before) => sql`created_at <= ${before}`,
   },
   { table: 'sessions', key: ['id'], kept: () => 0, isOver: (before) => sql`expires_at <= ${before}` },
+  { table: 'invitations', key: ['id'], kept: () => 0, isOver: (before) => sql`expires_at <= ${before}` },
+  {
+    table: 'used_challenges',
+    key: ['digest'],
+    kept: () => 0,
+    isOver: (before) => sql`expires_at <= ${before}`,
+  },
   {
     table: 'dead_letters',
     key: ['id'],

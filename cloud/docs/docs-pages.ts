@@ -1,6 +1,7 @@
 import { testCards } from '../../protocol/model/test-cards.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
 import type { Description } from './description.ts'
+import { escapeHtml } from '../platform/http/plain-page.ts'
 import { errorGuide } from './error-guide.ts'
 import { limitsTable } from './limits-table.ts'
 import { cutTo, slugOf, subjectsOf, type Subject } from './subjects.ts'
@@ -222,16 +223,6 @@ const cardsTable = (): string =>
     '|---|---|',
     ...Object.entries(testCards).map(([name, words]) => `| \`${name}\` | ${words} |`),
   ].join('\n')
-
-const marks: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (mark) => marks[mark]!)
 
 /** Code and bold words of a line of Markdown. */
 const inline = (text: string): string =>

@@ -32,9 +32,26 @@ const Person = z
     role: RoleOfPerson,
     hubs: HubSelection.describe('Hubs at which the person has the role.'),
     created_at: CreatedAt,
+    name: z
+      .string()
+      .nullable()
+      .describe('Name of a person who signs in with a passkey of this service; null for other people.'),
   })
   .meta({ id: 'Person', description: 'A role of a person at hubs.' })
 export type Person = z.infer<typeof Person>
+
+const Invitation = z
+  .object({
+    id: Id.describe('Number of the invitation.'),
+    name: z.string().describe('Name of the invited person.'),
+    email: z.string().nullable().describe('Address of the invited person; null if there is none.'),
+    role: RoleOfPerson,
+    hubs: z.array(Id).describe('Numbers of the hubs.'),
+    created_at: CreatedAt,
+    expires_at: Timestamp.describe('Time from which the link is refused (UTC).'),
+  })
+  .meta({ id: 'Invitation', description: 'An invitation that nobody has accepted yet.' })
+export type Invitation = z.infer<typeof Invitation>
 
 const Key = z
   .object({
@@ -60,6 +77,16 @@ const person = {
   role: 'technician',
   hubs: [1, 2],
   created_at: '2026-03-01T12:00:00.000Z',
+  name: null,
+} as const
+const invitation = {
+  id: 3,
+  name: 'Anna',
+  email: 'anna@example.org',
+  role: 'technician',
+  hubs: [1, 2],
+  created_at: '2026-03-01T12:00:00.000Z',
+  expires_at: '2026-03-08T12:00:00.000Z',
 } as const
 const key = {
   prefix: 'a1B2c3D4',
@@ -113,7 +140,49 @@ export const ownerPeopleRoutes = defineRoutes(
       errors: ['not_found'],
       summary: 'Take a role from a person',
       description:
-        'The right ends within 5 seconds. A role that also holds at hubs out of reach is 404 `not_found`.',
+        'The right ends within 5 seconds. With the last role, the sessions and passkeys of the person end, too. A role that also holds at hubs out of reach is 404 `not_found`.',
+    },
+    'owner.invitations.list': {
+      at: 'GET /owners/people/invitations',
+      response: listOf(Invitation),
+      summary: 'List the open invitations',
+      description: 'Without their links. Invitations to hubs out of reach are left out.',
+      examples: { response: { data: [invitation] } },
+    },
+    'owner.invitations.create': {
+      at: 'POST /owners/people/invitations',
+      auth: write,
+      body: z.strictObject({
+        name: nameText(100).describe('Name of the person.'),
+        email: z.email().max(254).optional().describe('Address to which the service sends the link.'),
+        role: RoleOfPerson,
+        hub_ids: HubIds.describe('Numbers of the hubs.'),
+      }),
+      response: Invitation.extend({
+        url: z
+          .string()
+          .nullable()
+          .describe('Link to pass on; null if the service has sent it by mail. It is shown only here.'),
+      }).meta({ id: 'NewInvitation', description: 'A new invitation with its link.' }),
+      status: 201,
+      errors: hubErrors,
+      summary: 'Invite a person',
+      description:
+        'The person opens the link, creates a passkey, and then signs in at `/console` with the rights of the role. A link works once, for 7 days by default. Without `email` or a mail server `url` has the link. A role with a scope that the credential lacks is 403 `scope_missing`.',
+      examples: {
+        body: { name: 'Anna', email: 'anna@example.org', role: 'technician', hub_ids: [1, 2] },
+        response: { ...invitation, url: null },
+      },
+    },
+    'owner.invitations.revoke': {
+      at: 'DELETE /owners/people/invitations/{invitation_id}',
+      auth: write,
+      params: z.object({ invitation_id: Id.describe('Number of the invitation.') }),
+      response: z.undefined(),
+      status: 204,
+      errors: ['not_found'],
+      summary: 'Withdraw an invitation',
+      description: 'Its link no longer works. An accepted or expired invitation is 404 `not_found`.',
     },
     'owner.api_keys.list': {
       at: 'GET /owners/keys',

@@ -2,11 +2,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
 import { insertLayout } from '../../cloud/demo/hub-data.ts'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
-import { listen, type HttpServer } from '../../cloud/platform/http/listen.ts'
-import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
-import { openDatabase } from '../../cloud/platform/store/database.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
-import { systemRuntime } from '../../protocol/system-runtime.ts'
 import {
   type Browser,
   builtPage,
@@ -18,12 +14,10 @@ import {
   weightOf,
 } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
-import { emptySqlite } from '../world/database.ts'
-import { openService, type Service } from '../world/service.ts'
+import type { Service } from '../world/service.ts'
+import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
 
 const browserTest = service('chromium')
-/** Time that a busy machine may need, in milliseconds. */
-const PATIENCE_MS = 60_000
 const TEST_MS = 400_000
 const DAY_MS = 86_400_000
 
@@ -37,28 +31,20 @@ describe('the owner’s console', () => {
   }, TEST_MS)
   afterAll(() => browser?.close())
 
+  let served: Served
   let at: Service
-  let server: HttpServer
-  const serve = (port: number): Promise<HttpServer> =>
-    listen(at.cloud.app, { host: '127.0.0.1', port, runtime: systemRuntime(), bounds: defaultLimits.http })
-
   beforeEach(async () => {
     if (missing('chromium')) return
-    const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-    at = await openService(() => Promise.resolve(db), { console: built.assets, isDemo: true })
+    served = await serveDemo({ console: built.assets })
+    ;({ at } = served)
     const { context, clock } = at.shop
+    const { db } = context
     for (const role of ['owner', 'technician', 'analyst'] as const)
       await grantRole(db.kysely, context.runtime, { identity: `demo-${role}`, role, hubs: [1] })
     await db.transact((tx) => insertLayout(tx, 1, undefined))
-    at.cloud.start()
     // The service works by a clock of its own, which moves with the real one.
     const moving = setInterval(() => clock.advance(200), 200)
-    server = await serve(0)
-    return async () => {
-      clearInterval(moving)
-      await at.cloud.endStreams()
-      await server.close(0)
-    }
+    return () => clearInterval(moving)
   })
 
   /** A page of a person who signs in. The page has the time of the service. */
@@ -66,7 +52,7 @@ describe('the owner’s console', () => {
     const { page, problems } = await browser.open('about:blank', { width: 390, ...how })
     page.setDefaultTimeout(PATIENCE_MS)
     await page.clock.setFixedTime(at.shop.clock.now())
-    await page.goto(`http://127.0.0.1:${server.port}/console${where}`)
+    await page.goto(`${served.base}/console${where}`)
     await page.getByRole('link', { name: 'Sign in' }).click()
     await page.getByRole('button', { name: as }).click()
     await page.locator('main h1').waitFor()
@@ -118,7 +104,7 @@ describe('the owner’s console', () => {
       await row.getByRole('button', { name: /^Save count/ }).click()
       await row.getByText(/^6 of \d+$/).waitFor()
 
-      await page.goto(`http://127.0.0.1:${server.port}/console/orders/${order}`)
+      await page.goto(`${served.base}/console/orders/${order}`)
       await page
         .locator('[data-summary]')
         .getByText(/^paid [\d.]+, 2 dispensed, seen by the sensor, 0 owed$/)
@@ -144,17 +130,62 @@ describe('the owner’s console', () => {
       const technician = await signIn('Technician')
       await technician.locator('[data-card="hubs"]').waitFor()
       expect(await technician.locator('[data-figure="yesterday"]').count()).toBe(0)
-      await technician.goto(`http://127.0.0.1:${server.port}/console/sales`)
+      await technician.goto(`${served.base}/console/sales`)
       await technician.getByText('Your role does not include this page.', { exact: false }).waitFor()
-      await technician.goto(`http://127.0.0.1:${server.port}/console/hubs/1`)
+      await technician.goto(`${served.base}/console/hubs/1`)
       await technician.getByRole('button', { name: /^Stop new orders/ }).waitFor()
 
       const analyst = await signIn('Analyst', {}, `/orders/${order}`)
       await analyst.locator('[data-summary]').waitFor()
       expect(await analyst.getByRole('button', { name: /Refund|Open bin/ }).count()).toBe(0)
-      await analyst.goto(`http://127.0.0.1:${server.port}/console/planogram/1`)
+      await analyst.goto(`${served.base}/console/planogram/1`)
       await analyst.locator('[data-place="1/1/1"]').waitFor()
       expect(await analyst.getByRole('button', { name: 'Change row' }).count()).toBe(0)
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'an owner invites a technician by a link, who creates a passkey, sees only the own hubs, and signs in again',
+    async () => {
+      const owner = await signIn('Owner', { width: 1400 }, '/people')
+      const form = owner.locator('[data-card="invite"]')
+      await form.getByLabel('Name').fill('Anna')
+      await form.getByRole('button', { name: 'Invite' }).click()
+      const link = new URL((await form.locator('[data-secret] code').textContent())!)
+      await owner.locator('[data-invitation]').getByText('Anna').waitFor()
+
+      const { page, problems } = await browser.open('about:blank', { width: 390 })
+      page.setDefaultTimeout(PATIENCE_MS)
+      const devtools = await page.context().newCDPSession(page)
+      await devtools.send('WebAuthn.enable')
+      await devtools.send('WebAuthn.addVirtualAuthenticator', {
+        options: {
+          protocol: 'ctap2',
+          transport: 'internal',
+          hasResidentKey: true,
+          hasUserVerification: true,
+          isUserVerified: true,
+          automaticPresenceSimulation: true,
+        },
+      })
+      // Browsers accept passkeys for names only.
+      const here = served.base.replace('127.0.0.1', 'localhost')
+      await page.goto(here + link.pathname + link.hash)
+      const create = page.getByRole('button', { name: 'Create a passkey' })
+      await create.waitFor()
+      await picture(page, 'owner-invitation-390-light')
+      expect(await seriousProblems(page)).toEqual([])
+      await create.press('Enter')
+      await page.locator('[data-card="hubs"]').waitFor()
+      await page.goto(`${here}/console/sales`)
+      await page.getByText('Your role does not include this page.', { exact: false }).waitFor()
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByRole('button', { name: 'Sign in with a passkey' }).press('Enter')
+      await page.getByRole('button', { name: 'Sign out' }).waitFor()
+      await page.goto(here + link.pathname + link.hash)
+      await page.getByText('The invitation is unknown, was accepted before', { exact: false }).waitFor()
+      expect(problems.filter((text) => !text.includes('404'))).toEqual([])
     },
     TEST_MS,
   )
@@ -173,7 +204,7 @@ describe('the owner’s console', () => {
         const places = ['today', 'hubs/1', 'planogram/1', 'orders', `orders/${order}`, 'sales', 'deals']
         const found: unknown[] = []
         for (const place of [...places, 'maintenance', 'webhooks', 'people', 'keys', 'audit', 'nothing']) {
-          await page.goto(`http://127.0.0.1:${server.port}/console/${place}`)
+          await page.goto(`${served.base}/console/${place}`)
           await page.locator('main h1').waitFor()
           await expect.poll(() => page.locator('p[aria-busy=true]').count(), { timeout: PATIENCE_MS }).toBe(0)
           await picture(page, `owner-${place.replace('/', '-')}-${width}-${colorScheme}`)
@@ -190,10 +221,9 @@ describe('the owner’s console', () => {
     async () => {
       const page = await signIn('Owner')
       await page.locator('[data-card="hubs"]').waitFor()
-      const { port } = server
-      await server.close(0)
+      await served.leave()
       await page.locator('[data-connected="false"]').waitFor()
-      server = await serve(port)
+      await served.comeBack()
       await page.locator('[data-connected="true"]').waitFor()
       await page.getByRole('button', { name: 'Sign out' }).click()
       await page.getByRole('link', { name: 'Sign in' }).waitFor()

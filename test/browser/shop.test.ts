@@ -2,13 +2,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
-import { listen, type HttpServer } from '../../cloud/platform/http/listen.ts'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
 import { endSessionsOf } from '../../cloud/platform/credentials/sessions.ts'
-import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
-import { openDatabase } from '../../cloud/platform/store/database.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
-import { systemRuntime } from '../../protocol/system-runtime.ts'
 import {
   type Browser,
   builtPage,
@@ -20,13 +16,11 @@ import {
   weightOf,
 } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
-import { emptySqlite } from '../world/database.ts'
-import { openService, type Service } from '../world/service.ts'
+import type { Service } from '../world/service.ts'
 import { droppedLines } from '../world/shop.ts'
+import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
 
 const browserTest = service('chromium')
-/** Time that a busy machine may need, in milliseconds. */
-const PATIENCE_MS = 60_000
 const TEST_MS = 180_000
 
 describe('the shop', () => {
@@ -39,23 +33,13 @@ describe('the shop', () => {
   }, TEST_MS)
   afterAll(() => browser?.close())
 
+  let served: Served
   let base = ''
   let at: Service
-  let server: HttpServer
-  const serve = async (port: number): Promise<HttpServer> =>
-    listen(at.cloud.app, { host: '127.0.0.1', port, runtime: systemRuntime(), bounds: defaultLimits.http })
-
   beforeEach(async () => {
     if (missing('chromium')) return
-    const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-    at = await openService(() => Promise.resolve(db), { shopPage: page.assets, isDemo: true })
-    at.cloud.start()
-    server = await serve(0)
-    base = `http://127.0.0.1:${server.port}`
-    return async () => {
-      await at.cloud.endStreams()
-      await server.close(0)
-    }
+    served = await serveDemo({ shopPage: page.assets })
+    ;({ base, at } = served)
   })
 
   async function visit(where = '/shop/1', how: Partial<Visit> = {}) {
@@ -221,11 +205,10 @@ describe('the shop', () => {
       const { page: shown } = await visit()
       const id = await buy(shown, [1])
       await status(shown, 'QUEUED')
-      const { port } = server
-      await server.close(0)
+      await served.leave()
       await at.shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
       await shown.getByText('The connection is lost.').waitFor()
-      server = await serve(port)
+      await served.comeBack()
       await status(shown, 'PREPARING')
       await shown.getByText('The connection is lost.').waitFor({ state: 'hidden' })
     },

@@ -11,6 +11,7 @@ import { Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { identityVerifier } from '../../cloud/platform/credentials/identity-token.ts'
 import { folderStore } from '../../cloud/platform/media/folder-store.ts'
+import type { SendMail } from '../../cloud/operations/alarms/mail.ts'
 import { logSender } from '../../cloud/people/notifications/senders.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { HubHealth } from '../../protocol/model/hub-health.ts'
@@ -93,6 +94,7 @@ export async function openService(
     openBank,
     publishableKey,
     rates,
+    sendMail,
   }: {
     baseUrl?: string
     corsOrigins?: readonly string[]
@@ -105,6 +107,8 @@ export async function openService(
     openBank?: OpenBank
     publishableKey?: string
     rates?: RateClasses | undefined
+    /** Absent: there is no mail server. */
+    sendMail?: SendMail
   } = {},
 ): Promise<Service> {
   await stopLatest()
@@ -161,6 +165,7 @@ export async function openService(
     }),
     corsOrigins,
     rates,
+    sendMail,
     mediaStore: folderStore(mediaFolder()),
     mediaSecret: MEDIA_SECRET,
     remote: modelHub().remote,

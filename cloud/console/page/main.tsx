@@ -29,11 +29,12 @@ import { MaintenancePage } from './maintenance.tsx'
 import { OrderPage } from './order.tsx'
 import { OrdersPage } from './orders.tsx'
 import { Heading, HubPick, Link } from './parts.tsx'
+import { InvitationPage, SignIn } from './passkey.tsx'
 import { KeysPage, PeoplePage } from './people.tsx'
 import { PlanogramPage } from './planogram.tsx'
 import { SalesPage } from './sales.tsx'
 import { awaySince, can, session } from './session.ts'
-import { SignIn, enter, signOut } from './sign-in.tsx'
+import { enter, signOut } from './sign-in.ts'
 import { TodayPage } from './today.tsx'
 import { WebhooksPage } from './webhooks.tsx'
 
@@ -125,7 +126,7 @@ function Header(): JSX.Element {
             <span class={`status ${away === null ? 'status-success' : 'status-error'}`} />
             {away === null ? 'live' : `away since ${away}`}
           </span>
-          <span class="text-sm quiet hidden sm:inline">{session.value.email}</span>
+          <span class="text-sm quiet hidden sm:inline">{session.value.name ?? session.value.email}</span>
         </>
       )}
       <ThemeButton />
@@ -163,10 +164,11 @@ function Content(): JSX.Element {
 }
 
 function Page(): JSX.Element {
+  const isInvited = address.value.path === '/invitation'
   return (
     <div class="min-h-screen bg-base-200 text-base-content">
       <Header />
-      {session.value ? (
+      {session.value && !isInvited ? (
         <div class="mx-auto max-w-[100rem] lg:grid lg:grid-cols-[13rem_minmax(0,1fr)] items-start">
           <nav class="hidden lg:block sticky top-14 p-2" aria-label="Pages">
             <Navigation />
@@ -176,7 +178,7 @@ function Page(): JSX.Element {
           </main>
         </div>
       ) : (
-        <main class="p-3">{session.value === null && <SignIn />}</main>
+        <main class="p-3">{isInvited ? <InvitationPage /> : session.value === null && <SignIn />}</main>
       )}
       <Notices />
     </div>

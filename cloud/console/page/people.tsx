@@ -1,17 +1,15 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Key, Person } from '../../../protocol/contract/owner-people.ts'
+import type { Key } from '../../../protocol/contract/owner-people.ts'
 import { roleNames, roleScopes, type RoleName } from '../../../protocol/model/scopes.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
 import { act, Card, Field, Heading, Loaded, Nothing, useHubs } from './parts.tsx'
+import { hubWords, roleWords } from './role-words.ts'
 import { Secret } from './secret.tsx'
 import { ask, can } from './session.ts'
-
-/** `hubs 1, 2`, or `every hub`. */
-const hubWords = (hubs: Person['hubs']): string => (hubs === '*' ? 'every hub' : `hubs ${hubs.join(', ')}`)
 
 /** The chosen hubs of a form. */
 const chosenHubs = (form: HTMLFormElement): number[] => new FormData(form).getAll('hub').map(Number)
@@ -31,11 +29,23 @@ function HubBoxes(): JSX.Element {
   )
 }
 
-const roleText: Readonly<Record<RoleName, string>> = {
-  owner: 'Owner: everything',
-  technician: 'Technician: hubs, controls and maintenance; no sales, no refunds',
-  analyst: 'Analyst: reads everything, changes nothing',
-}
+/** Role and hubs of a form. */
+const RoleFields = (): JSX.Element => (
+  <>
+    <Field label="Role">
+      <select name="role" class="select w-full" defaultValue="technician">
+        {roleNames.map((name) => (
+          <option key={name} value={name}>
+            {roleWords[name]}
+          </option>
+        ))}
+      </select>
+    </Field>
+    <HubBoxes />
+  </>
+)
+
+const LINE = 'border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center'
 
 /** People with a role at the hubs. */
 export function PeoplePage(): JSX.Element {
@@ -57,22 +67,18 @@ export function PeoplePage(): JSX.Element {
           <Card name="people">
             {data.length === 0 && <Nothing>Nobody has a role yet.</Nothing>}
             <ul>
-              {data.map(({ id, identity, role, hubs, created_at }) => (
-                <li
-                  key={id}
-                  class="border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center"
-                  data-role={id}
-                >
-                  <b class="break-all">{identity}</b>
+              {data.map(({ id, identity, name, role, hubs, created_at }) => (
+                <li key={id} class={LINE} data-role={id}>
+                  <b class="break-all">{name ?? identity}</b>
                   <span class="grow">
                     {role}, {hubWords(hubs)} <span class="quiet text-sm">since {time(created_at)}</span>
                   </span>
                   {can('people:write') && (
                     <HoldButton
                       class="btn-sm min-h-9"
-                      label={`Take the role ${role} from ${identity}`}
+                      label={`Take the role ${role} from ${name ?? identity}`}
                       onHeld={() =>
-                        void act(`Take the role from ${identity}`, () =>
+                        void act(`Take the role from ${name ?? identity}`, () =>
                           ask('DELETE /owners/people/{role_id}', { params: { role_id: id } }),
                         )
                       }
@@ -86,23 +92,86 @@ export function PeoplePage(): JSX.Element {
           </Card>
         )}
       </Loaded>
+      <Invitations />
       {can('people:write') && (
-        <Card title="Give a person a role" class="mt-3" name="new">
+        <Card title="Give a role to a person of the identity provider" class="mt-3" name="new">
           <form class="grid gap-3 max-w-xl" onSubmit={grant}>
             <Field label="Identity at the identity provider (sub)">
               <input name="identity" class="input w-full" required maxLength={255} />
             </Field>
-            <Field label="Role">
-              <select name="role" class="select w-full" defaultValue="technician">
-                {roleNames.map((name) => (
-                  <option key={name} value={name}>
-                    {roleText[name]}
-                  </option>
-                ))}
-              </select>
-            </Field>
-            <HubBoxes />
+            <RoleFields />
             <button class="btn btn-primary justify-self-start">Give the role</button>
+          </form>
+        </Card>
+      )}
+    </>
+  )
+}
+
+/** Open invitations, and a new one. */
+function Invitations(): JSX.Element {
+  const found = useData(() => ask('GET /owners/people/invitations'), ['invitations'])
+  const [link, setLink] = useState<string | null>(null)
+  function invite(event: SubmitEvent): void {
+    const { name = '', email = '', role } = textsOf(event)
+    const form = event.currentTarget as HTMLFormElement
+    void act(`Invite ${name}`, async () => {
+      const body = {
+        name,
+        role: role as RoleName,
+        hub_ids: chosenHubs(form),
+        ...(email !== '' && { email }),
+      }
+      setLink((await ask('POST /owners/people/invitations', { body })).url)
+      form.reset()
+    })
+  }
+  return (
+    <>
+      {found.data !== undefined && found.data.data.length > 0 && (
+        <Card title="Open invitations" class="mt-3" name="invitations">
+          <ul>
+            {found.data.data.map(({ id, name, email, role, hubs, expires_at }) => (
+              <li key={id} class={LINE} data-invitation={id}>
+                <b class="break-all">{name}</b>
+                <span class="grow">
+                  {role}, {hubWords(hubs)}{' '}
+                  <span class="quiet text-sm">
+                    {email !== null && `${email}, `}until {time(expires_at)}
+                  </span>
+                </span>
+                {can('people:write') && (
+                  <HoldButton
+                    class="btn-sm min-h-9"
+                    label={`Withdraw the invitation of ${name}`}
+                    onHeld={() =>
+                      void act(`Withdraw the invitation of ${name}`, () =>
+                        ask('DELETE /owners/people/invitations/{invitation_id}', {
+                          params: { invitation_id: id },
+                        }),
+                      )
+                    }
+                  >
+                    Withdraw
+                  </HoldButton>
+                )}
+              </li>
+            ))}
+          </ul>
+        </Card>
+      )}
+      {can('people:write') && (
+        <Card title="Invite a person" class="mt-3" name="invite">
+          <Secret of="invitation" what="Link" value={link} />
+          <form class="grid gap-3 max-w-xl" onSubmit={invite}>
+            <Field label="Name">
+              <input name="name" class="input w-full" required maxLength={100} />
+            </Field>
+            <Field label="Mail address (without one, you pass the link on)">
+              <input name="email" type="email" class="input w-full" maxLength={254} />
+            </Field>
+            <RoleFields />
+            <button class="btn btn-primary justify-self-start">Invite</button>
           </form>
         </Card>
       )}

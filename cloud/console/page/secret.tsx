@@ -2,7 +2,15 @@ import type { JSX } from 'preact'
 import { say } from '../../../protocol/ui/notices.tsx'
 
 /** A secret that the service shows once, until the page is left. */
-export function Secret({ of: owner, value }: { of: string; value: string | null }): JSX.Element | null {
+export function Secret({
+  of: owner,
+  what = 'Secret',
+  value,
+}: {
+  of: string
+  what?: string
+  value: string | null
+}): JSX.Element | null {
   if (value === null) return null
   const copy = (): void =>
     void navigator.clipboard.writeText(value).then(
@@ -16,7 +24,7 @@ export function Secret({ of: owner, value }: { of: string; value: string | null 
       data-secret
     >
       <span class="min-w-0">
-        Secret of the {owner}. It is shown only now: <code class="break-all select-all">{value}</code>
+        {what} of the {owner}. It is shown only now: <code class="break-all select-all">{value}</code>
       </span>
       <button class="btn btn-sm" onClick={copy}>
         Copy

@@ -11,6 +11,9 @@ export const base = new URL(/* @vite-ignore */ '..', import.meta.url).href.repla
 export interface Session {
   kind: 'none' | 'guest' | 'person'
   email: string | null
+  name: string | null
+  /** Whether people can sign in at an identity provider. */
+  can_sign_in: boolean
   roles: readonly { role: RoleName; hubs: readonly number[] | '*' }[]
   /** Sent with each write: a foreign page does not know it. */
   csrf: string | null
@@ -18,6 +21,8 @@ export interface Session {
 
 /** Undefined before the service has answered; null if nobody is signed in. */
 export const session = signal<Session | null | undefined>(undefined)
+/** Whether people can sign in at an identity provider, besides by passkey. */
+export const hasProvider = signal(false)
 /** When the service stopped answering, as a time for people; null while it answers. */
 export const awaySince = signal<string | null>(null)
 

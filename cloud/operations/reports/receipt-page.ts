@@ -1,16 +1,14 @@
+import { escapeHtml } from '../../platform/http/plain-page.ts'
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
-
-const escape = (text: string): string =>
-  text.replaceAll(/[&<>"]/g, (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign]!)
 
 /** A receipt as a page to print. */
 export function receiptPage(receipt: Receipt): string {
   const money = (cents: number): string => `${(cents / 100).toFixed(2)} ${receipt.currency}`
   const row = (...cells: (string | number)[]): string =>
-    `<tr>${cells.map((cell) => `<td>${escape(String(cell))}</td>`).join('')}</tr>`
+    `<tr>${cells.map((cell) => `<td>${escapeHtml(String(cell))}</td>`).join('')}</tr>`
   const { hub } = receipt
   const address = [hub.street_address_1, hub.street_address_2, hub.city, hub.state].filter(Boolean).join(', ')
-  const number = escape(receipt.receipt_number)
+  const number = escapeHtml(receipt.receipt_number)
   const items = receipt.items.map(({ name, qty, price, line_total, refunded_quantity }) =>
     row(
       refunded_quantity > 0 ? `${name} (${refunded_quantity} refunded)` : name,
@@ -34,7 +32,7 @@ export function receiptPage(receipt: Receipt): string {
 </head>
 <body>
 <h1>Receipt ${number}</h1>
-<p>${escape(receipt.seller)}<br>${escape(hub.name)}<br>${escape(address)}<br>${receipt.paid_at}</p>
+<p>${escapeHtml(receipt.seller)}<br>${escapeHtml(hub.name)}<br>${escapeHtml(address)}<br>${receipt.paid_at}</p>
 <table>
 <thead><tr><th>Product</th><th>Units</th><th>Price</th><th>Total</th></tr></thead>
 <tbody>${items.join('')}</tbody>

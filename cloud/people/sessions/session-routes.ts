@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import type { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { rateClasses, type Rate } from '../../../protocol/contract/route.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -21,6 +23,7 @@ import {
   sessionSecretOf,
   SIGN_IN_COOKIE,
 } from '../../platform/http/session-cookie.ts'
+import { escapeHtml, plainPage } from '../../platform/http/plain-page.ts'
 import type { SiteRoute } from '../../platform/http/site-route.ts'
 import {
   beginSignIn,
@@ -31,6 +34,7 @@ import {
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { bootstrapGuest } from '../users/bootstrap.ts'
 import { adoptGuest } from './adopt-guest.ts'
+import { PendingPasskey, passkeyOptions, provenPerson } from './passkeys.ts'
 
 export interface SessionParts {
   context: CloudContext
@@ -42,6 +46,7 @@ export interface SessionParts {
 
 /** The time in which a person signs in at the issuer. */
 const SIGN_IN_MS = 600_000
+const TOO_LATE = 'The sign-in has taken too long, or began in another browser.'
 
 /** The session of the browser, as its pages read it. */
 export interface SessionAnswer {
@@ -51,6 +56,8 @@ export interface SessionAnswer {
   /** The customer, if there is one yet. */
   user_id: number | null
   email: string | null
+  /** Name of a person who signs in with a passkey. */
+  name: string | null
   /** `[{role, hubs}]`: hub ids, or `*`. */
   roles: { role: string; hubs: unknown }[]
   /** Whether people can sign in. */
@@ -63,12 +70,25 @@ export function sessionRoutes(parts: SessionParts): SiteRoute[] {
   const guest: Rate = { ...rateClasses.guest, requests: guestsPerMinute }
   const signIn: Rate = { requests: signInsPerMinute, by: 'address', shared: 'sign-ins' }
   const pages: Rate = { ...rateClasses.open, shared: 'sessions' }
+  const failed: SiteRoute['failed'] = (call, answer) => failedSignIn(parts, call, answer)
   return [
     { method: 'GET', path: '/session', rate: pages, serve: (call) => show(parts, call) },
     { method: 'DELETE', path: '/session', rate: pages, serve: (call) => signOut(parts, call) },
     { method: 'POST', path: '/session/guest', rate: guest, serve: (call) => becomeGuest(parts, call) },
-    { method: 'GET', path: '/session/sign-in', rate: signIn, serve: (call) => begin(parts, call) },
-    { method: 'GET', path: '/session/callback', rate: signIn, serve: (call) => finish(parts, call) },
+    { method: 'GET', path: '/session/sign-in', rate: signIn, failed, serve: (call) => begin(parts, call) },
+    { method: 'GET', path: '/session/callback', rate: signIn, failed, serve: (call) => finish(parts, call) },
+    {
+      method: 'POST',
+      path: '/session/passkey/begin',
+      rate: signIn,
+      serve: (call, readBody) => beginPasskey(parts, call, readBody),
+    },
+    {
+      method: 'POST',
+      path: '/session/passkey/finish',
+      rate: signIn,
+      serve: (call, readBody) => finishPasskey(parts, call, readBody),
+    },
   ]
 }
 
@@ -99,16 +119,23 @@ async function answerFor(
   found: { secret: string; session: Pick<Session, 'identity' | 'claims'> } | undefined,
 ): Promise<SessionAnswer> {
   const can_sign_in = issuer !== undefined
-  if (!found) return { kind: 'none', csrf: null, user_id: null, email: null, roles: [], can_sign_in }
+  if (!found)
+    return { kind: 'none', csrf: null, user_id: null, email: null, name: null, roles: [], can_sign_in }
   const { identity, claims } = found.session
   const q = context.db.kysely
   const user = await q.selectFrom('users').select('id').where('identity', '=', identity).executeTakeFirst()
   const roles = await listRoles(q, identity)
+  const passkey = await q
+    .selectFrom('passkeys')
+    .select('name')
+    .where('identity', '=', identity)
+    .executeTakeFirst()
   return {
     kind: claims.anonymous ? 'guest' : 'person',
     csrf: csrfOf(found.secret),
     user_id: user?.id ?? null,
     email: claims.email,
+    name: passkey?.name ?? null,
     roles: roles.map(({ role, hubs }) => ({ role, hubs })),
     can_sign_in,
   }
@@ -189,30 +216,107 @@ function ownPath(given: string | null): string {
 /** Starts a session with a new cookie: a cookie from before the sign-in opens nothing of the person's. */
 async function finish(parts: SessionParts, call: Call): Promise<Answer<null>> {
   const { context, issuer, publicUrl } = parts
-  const pending = pendingOf(context, cookieOf(call, SIGN_IN_COOKIE))
-  if (!issuer || !pending)
-    throw new ApiError('invalid_token', 'The sign-in has taken too long, or began in another browser.')
+  const pending = pendingOf(parts, call, 'sign-in', PendingSignIn)
+  if (!issuer || !pending) throw new ApiError('invalid_token', TOO_LATE)
   const { searchParams: answer } = new URL(call.c.req.url)
-  const back = `${publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/$/, '')}${pending.returnTo}`
+  const back = rootOf(publicUrl) + pending.returnTo
   // The person pressed Cancel.
   if (answer.get('error') !== null) return redirect(back, cookieWith(SIGN_IN_COOKIE, ''))
   const person = await finishSignIn(issuer, pending, answer)
+  return redirect(back, cookieWith(SESSION_COOKIE, await enter(parts, call, person)))
+}
+
+/** Starts the session of a person, and ends the one from before the sign-in. Returns the secret of the cookie. */
+async function enter(parts: SessionParts, call: Call, person: VerifiedIdentity): Promise<string> {
+  const { context } = parts
   const before = await current(parts, call)
   if (before?.session.claims.anonymous) await adoptGuest(context, before.session, credentialOf(person))
-  const secret = await context.db.transact(async (tx) => {
+  return context.db.transact(async (tx) => {
     if (before) await endSession(tx.q, before.secret)
     return startSession(context, tx.q, person)
   })
-  return redirect(back, cookieWith(SESSION_COOKIE, secret))
 }
 
-function pendingOf({ sealer, runtime }: CloudContext, cookie: string | undefined): PendingSignIn | undefined {
-  if (!cookie) return undefined
+/** The path at which a proxy mounts the service. */
+const rootOf = (publicUrl: string | undefined): string =>
+  publicUrl === undefined ? '' : new URL(publicUrl).pathname.replace(/\/$/, '')
+
+const siteOf = ({ publicUrl }: SessionParts, call: Call): URL => new URL(publicUrl ?? call.c.req.url)
+
+async function beginPasskey(
+  parts: SessionParts,
+  call: Call,
+  readBody: () => Promise<string>,
+): Promise<Answer<string>> {
+  requireOwnPage(call)
+  const { invitation } = bodyOf(await readBody(), z.object({ invitation: z.string().max(100).optional() }))
+  const { runtime, sealer } = parts.context
+  const { answer, pending } = await passkeyOptions(parts.context, siteOf(parts, call), invitation)
+  const begun: PendingPasskey = { ...pending, expiresAt: runtime.clock.now() + SIGN_IN_MS }
+  return json(
+    answer,
+    cookieWith(SIGN_IN_COOKIE, sealer.seal('passkey', JSON.stringify(begun)), SIGN_IN_MS / 1000),
+  )
+}
+
+async function finishPasskey(
+  parts: SessionParts,
+  call: Call,
+  readBody: () => Promise<string>,
+): Promise<Answer<string>> {
+  requireOwnPage(call)
+  const response = bodyOf(await readBody(), z.looseObject({ id: z.string() }))
+  const pending = pendingOf(parts, call, 'passkey', PendingPasskey)
+  if (!pending) throw new ApiError('invalid_token', TOO_LATE)
+  const person = await provenPerson(parts.context, siteOf(parts, call), pending, response)
+  return json({}, cookieWith(SESSION_COOKIE, await enter(parts, call, person)))
+}
+
+/** The JSON body of a page's call. Throws `invalid_json`, `value_error`. */
+function bodyOf<T>(text: string, schema: z.ZodType<T>): T {
   try {
-    const pending = PendingSignIn.parse(JSON.parse(sealer.open('sign-in', cookie)))
+    return schema.parse(JSON.parse(text))
+  } catch {
+    throw new ApiError('invalid_token', 'The page has sent something else than the answer of a passkey.')
+  }
+}
+
+/** What a failed sign-in shows: the sentence, and the way back. */
+function failedSignIn(
+  parts: SessionParts,
+  call: Call,
+  { status, headers, body }: Answer<string>,
+): Answer<string> {
+  const { error } = JSON.parse(body) as ErrorBody
+  const pending = pendingOf(parts, call, 'sign-in', PendingSignIn)
+  const to = ownPath(pending?.returnTo ?? new URL(call.c.req.url).searchParams.get('return_to'))
+  const root = rootOf(parts.publicUrl)
+  const link = (href: string, text: string) =>
+    `<a role="button" href="${escapeHtml(root + href)}">${text}</a>`
+  const page = plainPage(
+    'You are not signed in',
+    `<p>${escapeHtml(error.message)}</p>${link(`/session/sign-in?return_to=${encodeURIComponent(to)}`, 'Try again')}${link(to, 'Back to the page')}`,
+    status,
+  )
+  const { 'Retry-After': retryAfter } = headers
+  return {
+    ...page,
+    headers: { ...page.headers, ...(retryAfter !== undefined && { 'Retry-After': retryAfter }) },
+  }
+}
+
+/** The sign-in that has begun in this browser. Undefined if it took too long, or was answered. */
+function pendingOf<T extends { expiresAt: number }>(
+  { context: { sealer, runtime } }: SessionParts,
+  call: Call,
+  purpose: 'sign-in' | 'passkey',
+  schema: z.ZodType<T>,
+): T | undefined {
+  try {
+    const pending = schema.parse(JSON.parse(sealer.open(purpose, cookieOf(call, SIGN_IN_COOKIE) ?? '')))
     return pending.expiresAt > runtime.clock.now() ? pending : undefined
   } catch {
-    // Somebody changed the cookie.
+    // There is no cookie, or somebody changed it.
     return undefined
   }
 }

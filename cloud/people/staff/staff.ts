@@ -18,7 +18,7 @@ import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
 /** The hubs of a credential, and their owners. */
-async function readReach(q: Queries, credential: OwnerCredential) {
+export async function readReach(q: Queries, credential: OwnerCredential) {
   const hubs = await reachableHubs(q, credential)
   const ids = new Set(hubs.map(({ id }) => id))
   const owners = new Set(hubs.map(({ owner_id }) => owner_id))
@@ -32,6 +32,7 @@ async function readReach(q: Queries, credential: OwnerCredential) {
   const includes = (selection: HubSelection, isWhole: boolean): boolean =>
     selection === '*' ? isWhole : selection.every((id) => ids.has(id))
   return {
+    selection: (selection: HubSelection) => includes(selection, false),
     // A role at all hubs holds for hubs of every owner.
     role: ({ hubs: selection }: Role) =>
       includes(selection, credential.ownerId === null && credential.hubs === '*'),
@@ -40,13 +41,24 @@ async function readReach(q: Queries, credential: OwnerCredential) {
   }
 }
 
-const person = ({ id, identity, role, hubs, createdAt }: Role): Person => ({
+const person = ({ id, identity, role, hubs, createdAt }: Role, name: string | null): Person => ({
   id,
   identity,
+  name,
   role,
   hubs: hubs === '*' ? hubs : [...hubs],
   created_at: timestamp(createdAt),
 })
+
+/** Names of people with a passkey, by their identity. */
+async function namesOf(q: Queries, identities: readonly string[]): Promise<Map<string, string>> {
+  const rows = await q
+    .selectFrom('passkeys')
+    .select(['identity', 'name'])
+    .where('identity', 'in', ['', ...identities])
+    .execute()
+  return new Map(rows.map(({ identity, name }) => [identity, name]))
+}
 
 const keyView = ({ prefix, name, scopes, hubs, ...times }: ApiKey): Key => ({
   prefix,
@@ -60,7 +72,7 @@ const keyView = ({ prefix, name, scopes, hubs, ...times }: ApiKey): Key => ({
 })
 
 /** Nobody gives rights without having them. Throws `scope_missing`. */
-function requireScopes({ scopes }: OwnerCredential, given: readonly Scope[]): void {
+export function requireScopes({ scopes }: OwnerCredential, given: readonly Scope[]): void {
   const required_scope = given.find((scope) => !scopes.includes(scope))
   if (required_scope !== undefined)
     throw new ApiError(
@@ -89,20 +101,26 @@ export function staffHandlers(
   return {
     async 'owner.staff.list'({ credential }) {
       const reach = await readReach(db.kysely, credential)
-      return { data: (await listRoles(db.kysely)).filter(reach.role).map(person) }
+      const roles = (await listRoles(db.kysely)).filter(reach.role)
+      const names = await namesOf(
+        db.kysely,
+        roles.map(({ identity }) => identity),
+      )
+      return { data: roles.map((role) => person(role, names.get(role.identity) ?? null)) }
     },
     async 'owner.staff.grant'({ body: { identity, role, hub_ids }, credential }) {
       requireScopes(credential, roleScopes[role])
       for (const id of hub_ids) await requireHub(db.kysely, credential, id)
       const hubs = [...new Set(hub_ids)].toSorted((one, other) => one - other)
+      const name = (await namesOf(db.kysely, [identity])).get(identity) ?? null
       return db.transact(async (tx) => {
         const isSame = (known: Role): boolean =>
           known.role === role && JSON.stringify(known.hubs) === JSON.stringify(hubs)
         const known = (await listRoles(tx.q, identity)).find(isSame)
-        if (known) return person(known)
+        if (known) return person(known, name)
         const id = await grantRole(tx.q, runtime, { identity, role, hubs })
         await record(tx.q, credential, 'roles.grant', `role-${id}`)
-        return person({ id, identity, role, hubs, createdAt: runtime.clock.now() })
+        return person({ id, identity, role, hubs, createdAt: runtime.clock.now() }, name)
       })
     },
     async 'owner.staff.revoke'({ params, credential }) {

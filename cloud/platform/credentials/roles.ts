@@ -2,6 +2,7 @@ import { roleScopes, roleNames, type RoleName, type Scope } from '../../../proto
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { Queries } from '../store/database.ts'
 import { StoredHubs, type HubSelection } from './api-keys.ts'
+import { endSessionsOf } from './sessions.ts'
 
 /** A role of an identity on some hubs. */
 export interface Role {
@@ -30,10 +31,18 @@ export async function grantRole(
   return id
 }
 
-/** Removes a role. False if there is no such role. */
+/**
+ * Removes a role. False if there is no such role. An identity without a further role also loses its sessions and
+ * passkeys.
+ */
 export async function revokeRole(q: Queries, id: number): Promise<boolean> {
-  const { numDeletedRows } = await q.deleteFrom('roles').where('id', '=', id).executeTakeFirst()
-  return numDeletedRows > 0n
+  const row = await q.deleteFrom('roles').where('id', '=', id).returning('identity').executeTakeFirst()
+  if (!row) return false
+  const { identity } = row
+  if ((await listRoles(q, identity)).length > 0) return true
+  await endSessionsOf(q, identity)
+  await q.deleteFrom('passkeys').where('identity', '=', identity).execute()
+  return true
 }
 
 export async function listRoles(q: Queries, identity?: string): Promise<Role[]> {

@@ -17,6 +17,8 @@ export interface Place {
   headers: Headers
   /** The allowance to report if the request took nothing from it. Undefined if there is no limit. */
   untouched: () => Allowance | undefined
+  /** Renders an error answer; absent: JSON. */
+  failed?: ((call: Call, answer: Answer<string>) => Answer<string>) | undefined
 }
 
 /** A request in progress. */

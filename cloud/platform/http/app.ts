@@ -25,7 +25,7 @@ import type { Handlers } from './handler.ts'
 import { healthz, readyz, type Health } from './health.ts'
 import { PathRouter } from './path-router.ts'
 import { addRateHeaders, allowanceNow, type RateLimiter } from './rate-limit.ts'
-import { bodyReader } from './read-body.ts'
+import { bodyReader, type ReadBody } from './read-body.ts'
 import type { SiteRoute } from './site-route.ts'
 import { crossOrigin, ownPageCheck, securityHeaders } from './web.ts'
 import { isNear } from '../nearest.ts'
@@ -124,8 +124,13 @@ export function createApp(options: AppOptions): App {
   }
   const siteRoutes = options.site ?? []
   for (const route of siteRoutes) {
-    const place = { route: route.path, headers: { 'Cache-Control': 'no-store' }, limit: route.rate?.requests }
-    const serve = site(route, options.limiter, runtime.clock)
+    const place = {
+      route: route.path,
+      headers: { 'Cache-Control': 'no-store' },
+      limit: route.rate?.requests,
+      failed: route.failed,
+    }
+    const serve = site(route, options.limiter, runtime.clock, parts.readBody)
     app.on(
       route.method,
       route.path,
@@ -160,7 +165,12 @@ function fromOwnPage({ allowedHosts = [], corsOrigins }: AppOptions, serve: Serv
 }
 
 /** Serves a route of the service's own pages. */
-function site({ path, rate, serve }: SiteRoute, limiter: RateLimiter, clock: Clock): Serve {
+function site(
+  { path, rate, serve }: SiteRoute,
+  limiter: RateLimiter,
+  clock: Clock,
+  readBody: ReadBody,
+): Serve {
   return async (call) => {
     if (rate) {
       const { requests, shared = path } = rate
@@ -168,7 +178,9 @@ function site({ path, rate, serve }: SiteRoute, limiter: RateLimiter, clock: Clo
       call.allowance = allowanceNow(clock, requests, used)
       if (used === null) throw new ApiError('rate_limit_exceeded')
     }
-    return send(call, await serve(call))
+    const body = (): Promise<string> =>
+      readBody(call.c.req.raw, { isOwner: false, holder: { network: networkOf(call.address) } })
+    return send(call, await serve(call, body))
   }
 }
 
@@ -184,6 +196,7 @@ interface Mounted {
   headers: Headers
   /** The limit of the allowance that answers report. */
   limit: number | undefined
+  failed?: Place['failed']
 }
 
 /**
@@ -208,7 +221,7 @@ class Frame {
     this.#across = options.corsOrigins.length > 0 ? crossOrigin(options.corsOrigins) : undefined
   }
 
-  around({ route, headers, limit }: Mounted, serve: Serve): (c: Context) => Promise<Response> {
+  around({ route, headers, limit, failed }: Mounted, serve: Serve): (c: Context) => Promise<Response> {
     const { context, isSecure, hstsSubdomains = false } = this.#options
     const { clock, random } = context.runtime
     const untouched = () => (limit === undefined ? undefined : allowanceNow(clock, limit, 0))
@@ -222,7 +235,7 @@ class Frame {
     }
     const allowance = untouched()
     if (allowance) addRateHeaders(named, allowance)
-    const place: Place = { route, headers: { ...named }, untouched }
+    const place: Place = { route, headers: { ...named }, untouched, failed }
     return async (c) => {
       const address = this.#options.addressOf(c)
       const call = new Call(c, place, { requestId: `req_${randomHex(random, 12)}`, address })
@@ -241,7 +254,8 @@ class Frame {
     } catch (error) {
       if (error instanceof ApiError) this.#noteRefusal(call, error)
       else this.#logFailure(call, error)
-      return send(call, errorAnswer(error, call.requestId))
+      const answer = errorAnswer(error, call.requestId)
+      return send(call, call.place.failed?.(call, answer) ?? answer)
     }
   }
 

@@ -10,7 +10,13 @@ export interface SiteRoute {
   path: string
   /** Absent: no limit. Its answers carry no rate headers. */
   rate?: Rate
+  /** Renders an error answer for a person who has followed a link. Absent: JSON. */
+  failed?: (call: Call, answer: Answer<string>) => Answer<string>
   /** Refuses unknown names in `Host` and other origins in `Origin`. */
   trustsCaller?: true
-  serve: (call: Call) => Promise<Answer<string | Uint8Array<ArrayBuffer> | null>>
+  /** `readBody`: the text of the body, bounded in size and time. */
+  serve: (
+    call: Call,
+    readBody: () => Promise<string>,
+  ) => Promise<Answer<string | Uint8Array<ArrayBuffer> | null>>
 }

@@ -1,9 +1,9 @@
-import { hash } from 'node:crypto'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
 import { BoundedMap } from '../bounded-map.ts'
 import { base62 } from '../credentials/secrets.ts'
-import type { Call } from '../http/answer.ts'
+import type { Answer, Call } from '../http/answer.ts'
+import { plainPage } from '../http/plain-page.ts'
 import type { SiteRoute } from '../http/site-route.ts'
 import { challengeOf, type CodeIssuer } from './code-flow.ts'
 
@@ -76,7 +76,7 @@ export function demoSignIn(options: {
           const { searchParams: query } = new URL(call.c.req.url)
           const redirectUri = requireOwnCallback(call, query.get('redirect_uri'))
           const person = demoPeople.find((one) => one === query.get('as'))
-          if (!person) return Promise.resolve({ status: 200, headers: pageHeaders, body: pageFor(query) })
+          if (!person) return Promise.resolve(pageFor(query))
           const target = new URL(redirectUri)
           target.searchParams.set('code', grant(query, person, redirectUri))
           target.searchParams.set('state', query.get('state') ?? '')
@@ -104,18 +104,14 @@ function requireOwnCallback(call: Call, redirectUri: string | null): string {
   throw new ApiError('forbidden', `redirect_uri must be this service's ${CALLBACK}.`)
 }
 
-const STYLE =
-  'body{font:1rem system-ui,sans-serif;max-width:22rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}a{display:block;margin:.75rem 0;padding:.8rem;border:1px solid;border-radius:.5rem;text-align:center;color:inherit}'
-const pageHeaders = {
-  'Content-Type': 'text/html; charset=utf-8',
-  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${hash('sha256', STYLE, 'base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-}
-
-function pageFor(query: URLSearchParams): string {
+function pageFor(query: URLSearchParams): Answer<string> {
   const buttons = demoPeople.map((person) => {
     const own = new URLSearchParams(query)
     own.set('as', person)
     return `<a role="button" href="?${own.toString().replaceAll('&', '&amp;')}">${person}</a>`
   })
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Sign in to the demo</title><style>${STYLE}</style></head><body><main><h1>Sign in to the demo</h1><p>Nobody needs a password here. Sign in as:</p>${buttons.join('')}</main></body></html>`
+  return plainPage(
+    'Sign in to the demo',
+    `<p>Nobody needs a password here. Sign in as:</p>${buttons.join('')}`,
+  )
 }

@@ -264,6 +264,7 @@ const callLimits = limits('Calls', {
   ),
   sessionMs: ms(30 * DAY, 'Maximum time of the session of a person who has signed in in a browser.'),
   sessionIdleMs: ms(7 * DAY, 'Time without a call after which such a session ends.'),
+  invitationMs: ms(7 * DAY, 'Time for which the invitation of a person can be accepted.', 90 * DAY),
   guestSessionMs: ms(90 * DAY, "Time without a call after which a guest's session ends.", 400 * DAY),
   ...prefixed('HTTP', {
     bodyIdleMs: ms(10 * SECOND, 'Time without a byte after which an incomplete JSON body is refused.'),

@@ -6,7 +6,7 @@ import { decrypt, encrypt } from './cipher.ts'
 
 /** Purposes of secret values. Each purpose has its own key. */
 export type Purpose =
-  'client secret' | 'push token' | 'customer mark' | 'payer network' | 'authority key' | 'sign-in'
+  'client secret' | 'push token' | 'customer mark' | 'payer network' | 'authority key' | 'sign-in' | 'passkey'
 
 /**
  * Seals texts in the database that only the service may read. Neither the database nor a backup of it contains the

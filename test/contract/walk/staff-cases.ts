@@ -3,6 +3,7 @@ import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 
 const technician = { identity: 'tom', role: 'technician', hub_ids: [1] }
+const invitation = { name: 'Tom', role: 'technician', hub_ids: [1] }
 const till = { name: 'Till', scopes: ['orders:read'], hub_ids: [1] }
 
 const asOwner = (): Promise<Call> => Promise.resolve({ as: 'owner' })
@@ -14,6 +15,11 @@ const wrongHubs = (body: object): NonNullable<RouteCases['errors']> => ({
 async function role({ owner }: World): Promise<NonNullable<Call['params']>> {
   const { json } = await owner('POST', 'people', technician)
   return { role_id: (json as { id: number }).id }
+}
+
+async function invited({ owner }: World): Promise<NonNullable<Call['params']>> {
+  const { json } = await owner('POST', 'people/invitations', invitation)
+  return { invitation_id: (json as { id: number }).id }
 }
 
 async function key({ owner }: World): Promise<NonNullable<Call['params']>> {
@@ -32,6 +38,16 @@ export const staffCases = {
   'owner.staff.revoke': {
     success: async (world) => ({ as: 'owner', params: await role(world) }),
     errors: { not_found: async (world) => ({ as: 'other-owner', params: await role(world) }) },
+  },
+  'owner.invitations.list': { success: asOwner },
+  'owner.invitations.create': {
+    gives: roleScopes.technician,
+    success: () => Promise.resolve({ as: 'owner', body: invitation }),
+    errors: wrongHubs(invitation),
+  },
+  'owner.invitations.revoke': {
+    success: async (world) => ({ as: 'owner', params: await invited(world) }),
+    errors: { not_found: async (world) => ({ as: 'other-owner', params: await invited(world) }) },
   },
   'owner.api_keys.list': { success: asOwner },
   'owner.api_keys.create': {

@@ -67,4 +67,36 @@ export const peopleTables = {
     created_at: instant.fixed,
     updated_at: instant,
   }).unique('user_id', 'device_id'),
+  /** Invitations of staff that nobody has accepted yet. */
+  invitations: defineTable({
+    id,
+    /** SHA-256 of the secret in the link. */
+    digest: text.unique.fixed,
+    name: text.fixed,
+    email: text.nullable.fixed,
+    role: text.fixed,
+    /** JSON array of hub ids. */
+    hubs: text.fixed,
+    created_at: instant.fixed,
+    expires_at: instant.fixed,
+  }).index('invitations_by_end', ['expires_at']),
+  /** Passkeys with which staff sign in (WebAuthn). They end with the last role of their identity. */
+  passkeys: defineTable({
+    /** The credential's id, base64url. */
+    id: text.primaryKey.fixed,
+    identity: text.fixed,
+    name: text.fixed,
+    email: text.nullable.fixed,
+    /** COSE key, base64url. */
+    public_key: text.fixed,
+    /** Signatures that the authenticator has counted; 0 if it does not count. */
+    counter: int,
+    created_at: instant.fixed,
+  }).index('passkeys_by_identity', ['identity']),
+  /** Challenges of sign-ins that have been answered: none is accepted twice. */
+  used_challenges: defineTable({
+    /** SHA-256 of the challenge. */
+    digest: text.primaryKey.fixed,
+    expires_at: instant.fixed,
+  }).index('used_challenges_by_end', ['expires_at']),
 }

@@ -234,7 +234,12 @@ onEachDatabase('sessions of browsers', (open) => {
     const callback = (await browser.open('GET', authorize.href, {})).headers.get('Location')!
     const changed = new URL(callback)
     changed.searchParams.set('state', 'another')
-    expect((await browser.open('GET', changed.href, {})).status).toBe(401)
+    const failed = await browser.open('GET', changed.href, {})
+    expect([failed.status, failed.headers.get('Content-Type')]).toEqual([401, 'text/html; charset=utf-8'])
+    const page = await failed.text()
+    expect(page).toContain('The answer does not belong to this sign-in.')
+    expect(page).toContain('href="/session/sign-in?return_to=%2Fconsole%2Ftoday"')
+    expect(page).toContain('href="/console/today"')
     expect((await new TestBrowser(service.cloud.app).open('GET', callback, {})).status).toBe(401)
     expect((await browser.open('GET', callback, {})).headers.get('Location')).toBe('/console/today')
     expect((await browser.open('GET', callback, {})).status).toBe(401)
