@@ -24,6 +24,8 @@ export interface Served {
 export async function serveDemo(options: Parameters<typeof openService>[1]): Promise<Served> {
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
   const at = await openService(() => Promise.resolve(db), { isDemo: true, ...options })
+  // A test that moves the clock by a day makes thousands of polls, each of which would queue it.
+  await at.cloud.work.ensureRecurring()
   at.cloud.start()
   const serve = (port: number): Promise<HttpServer> =>
     listen(at.cloud.app, { host: '127.0.0.1', port, runtime: systemRuntime(), bounds: defaultLimits.http })

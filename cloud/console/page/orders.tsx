@@ -91,12 +91,12 @@ export function OrdersPage(): JSX.Element {
             <input name="to" type="date" class="input w-full" defaultValue={filter.to} />
           </Field>
           <Field label="State">
-            <select name="status" class="select w-full" defaultValue={filter.status}>
+            <select name="status" class="select w-full">
               <option value="">Any state</option>
               {Object.keys(OrderStatus)
                 .filter((name) => OrderStatus[name as OrderStatusName] >= OrderStatus.QUEUED)
                 .map((name) => (
-                  <option key={name} value={name}>
+                  <option key={name} value={name} selected={name === filter.status}>
                     {title(name)}
                   </option>
                 ))}

@@ -33,9 +33,9 @@ function HubBoxes(): JSX.Element {
 const RoleFields = (): JSX.Element => (
   <>
     <Field label="Role">
-      <select name="role" class="select w-full" defaultValue="technician">
+      <select name="role" class="select w-full">
         {roleNames.map((name) => (
-          <option key={name} value={name}>
+          <option key={name} value={name} selected={name === 'technician'}>
             {roleWords[name]}
           </option>
         ))}

@@ -128,6 +128,7 @@ export class WorkRunner {
   async ensureRecurring(): Promise<void> {
     for (const [kind, { recurring = [] }] of Object.entries(this.#kinds))
       await ensureScheduled(this.#context.db.kysely, kind, recurring, this.#now())
+    this.#hasRecurring = true
   }
 
   /**
@@ -170,7 +171,6 @@ export class WorkRunner {
   async #poll(): Promise<void> {
     // The first poll that reaches the database queues recurring work.
     if (!this.#hasRecurring) await this.ensureRecurring()
-    this.#hasRecurring = true
     const { kysely } = this.#context.db
     const now = this.#now()
     for (const kind of await dueKinds(kysely, now))
