@@ -21,6 +21,8 @@ export interface Block {
 
 /** The reason for a row that the hub's hardware does not have. */
 const NO_ROW = 'no_such_row'
+/** The reason for a row that a person has blocked. Only a person unblocks it: neither a count nor a drop does. */
+export const BY_PERSON = 'blocked_by_person'
 
 export type BlockedRows = ReadonlyMap<string, Block>
 
@@ -50,8 +52,10 @@ function findBlockedRows({ state, layout }: Pick<Context, 'state' | 'layout'>): 
     if (layout.depthOf(location) > 0) continue
     blocks.set(locationKey(location), { location, why: NO_ROW, failures: undefined, failedAt: 0 })
   }
-  for (const { why, failures, failed_at: failedAt, ...location } of state.rowFaults.all())
+  for (const { why, failures: failed, failed_at: failedAt, ...location } of state.rowFaults.all()) {
+    const failures = why === BY_PERSON ? undefined : failed
     blocks.set(locationKey(location), { location, why, failures, failedAt })
+  }
   for (const operation of state.operations.unknown()) {
     const location = placeOf(operation)
     if (!location) continue
@@ -87,12 +91,31 @@ export function closedCabinets(
 /** A dispense of a row failed, and provably moved nothing. */
 export function noteRowFailed({ state, cloud }: Context, operation: OperationRow, why: string): void {
   const location = placeOf(operation)
-  if (!location) return
+  if (!location || isByPerson(state, location)) return
   const failures = (state.rowFaults.find(location)?.failures ?? 0) + 1
   state.rowFaults.put({ ...location, failures, why, failed_at: cloud.now() })
 }
 
 /** A unit has fallen from the row, or a person has checked it. */
 export function clearRow({ state }: Pick<Context, 'state'>, location: Location): void {
+  if (!isByPerson(state, location)) state.rowFaults.delete(location)
+}
+
+const isByPerson = ({ rowFaults }: Context['state'], location: Location): boolean =>
+  rowFaults.find(location)?.why === BY_PERSON
+
+/** Blocks a row until a person unblocks it. False if the hub does not have the row. */
+export function blockRow({ state, layout, cloud }: Context, location: Location): boolean {
+  if (layout.depthOf(location) === 0) return false
+  state.rowFaults.put({ ...location, failures: 0, why: BY_PERSON, failed_at: cloud.now() })
+  return true
+}
+
+/**
+ * Unblocks a row that a person or failed dispenses have blocked. False if the hub does not have the row. A dispense of
+ * unknown outcome still blocks it: a count or the outcome ends that.
+ */
+export function unblockRow({ state, layout }: Context, location: Location): boolean {
   state.rowFaults.delete(location)
+  return layout.depthOf(location) > 0
 }

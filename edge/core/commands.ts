@@ -1,10 +1,12 @@
 import type { CommandBody, CommandName } from '../../protocol/model/hub-commands.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
+import { locationKey, type Location } from '../../protocol/model/location.ts'
 import type { Command, CommandReason } from '../../protocol/mqtt/command.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { CommandEnd } from '../journal/state.ts'
 import type { CommandRow, OrderPhase } from '../journal/tables.ts'
 import { beginTestDispense } from './test-dispense.ts'
+import { blockedRows, blockRow, unblockRow } from './blocked-rows.ts'
 import { hindrance, viewBins, type BinView } from './bins/bin.ts'
 import type { BinAction } from './step.ts'
 import { beginCycles } from './bins/cycles.ts'
@@ -85,6 +87,8 @@ const executors: {
   },
   open_delivery: (context, id, { order_id, bins }) => openDelivery(context, id, order_id, bins),
   test_dispense: beginTestDispense,
+  block_row: (context, _, { location }) => blockedBy(context, location, blockRow),
+  unblock_row: (context, _, { location }) => blockedBy(context, location, unblockRow),
   cycle_bin: beginCycles,
   open_fridge: beginDoorCommand,
   close_fridge: beginDoorCommand,
@@ -96,6 +100,15 @@ const executors: {
   cancel_order: (context, _, { order_id }) => cancelOrder(context, order_id) ?? executed,
   reduce_order: (context, _, { order_id, lines }) =>
     reduceOrder(context, order_id, lines) ? executed : 'not_found',
+}
+
+function blockedBy(
+  context: Context,
+  location: Location,
+  act: (context: Context, location: Location) => boolean,
+): CommandEnd | CommandReason {
+  if (!act(context, location)) return 'not_found'
+  return { ...executed, data: { blocked: blockedRows(context).has(locationKey(location)) } }
 }
 
 function begin(context: Context, id: string, body: CommandBody): CommandEnd | undefined {

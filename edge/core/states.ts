@@ -6,7 +6,7 @@ import { isUsable, type Context } from './context.ts'
 import { binDevice, cabinetDevice, fridgeDevice, type Layout } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { readingOf, shutFridges, unprovenFridges } from './fridges.ts'
-import { cabinetsOf, type BlockedRows } from './blocked-rows.ts'
+import { BY_PERSON, cabinetsOf, type BlockedRows } from './blocked-rows.ts'
 
 /**
  * Reports to the cloud which rows, bins, cabinets and fridges can be used. Each change is reported in the
@@ -102,7 +102,12 @@ function alarmOf(
 ): { code: HubAlarmCode; raised: boolean; detail: string } | undefined {
   switch (condition.of) {
     case 'row':
-      return { code: 'row_blocked', raised: condition.blocked !== null, detail: condition.blocked ?? '' }
+      // A person who blocks a row knows it.
+      return {
+        code: 'row_blocked',
+        raised: condition.blocked !== null && condition.blocked !== BY_PERSON,
+        detail: condition.blocked ?? '',
+      }
     case 'bin': {
       if (condition.state === 'offline') return undefined
       const isFlickering =

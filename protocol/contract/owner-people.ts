@@ -154,7 +154,11 @@ export const ownerPeopleRoutes = defineRoutes(
       auth: write,
       body: z.strictObject({
         name: nameText(100).describe('Name of the person.'),
-        email: z.email().max(254).optional().describe('Address to which the service sends the link.'),
+        email: z
+          .email()
+          .max(254)
+          .optional()
+          .describe('Address to which the service sends the link. If it is left out: `url` has the link.'),
         role: RoleOfPerson,
         hub_ids: HubIds.describe('Numbers of the hubs.'),
       }),

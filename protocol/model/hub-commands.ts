@@ -98,6 +98,14 @@ const reconnects = {
   example: { connected: true, duration_ms: 212 },
   route: { note: 'The answer comes when the controller answers again.' },
 } as const
+const blocks = {
+  ...moves,
+  result: {
+    id: 'RowBlock',
+    description: 'Result of a command that blocks or unblocks a row.',
+    shape: { blocked: z.boolean().describe('Whether the row is blocked after the command.') },
+  },
+} as const
 const withoutResult = { result: null, example: null, deadline: 1, isRepeatable: true } as const
 
 export const hubCommands = {
@@ -277,6 +285,24 @@ export const hubCommands = {
       note: 'A technician tests a row, for example after a jam. The row turns as for an order: the fallen unit leaves the stock, and a person must take it out of the bin. While the hub has an order, while a door of the fridge before the cabinet is not locked, and while it is unknown whether a unit of the row fell, the answer is `hardware_error` with reason `interlock`.',
     },
     page: { path: 'rows/test', button: 'Turn it once', isSafe: false },
+  },
+  block_row: {
+    ...blocks,
+    example: { blocked: true },
+    summary: 'Block a row: nothing is sold from it',
+    parameters: { location: Location },
+    route: {
+      note: 'The row stays blocked, also after counts and restarts of the hub, until `unblock_row`. Units that are reserved for paid orders come from other rows, or are refunded.',
+    },
+  },
+  unblock_row: {
+    ...blocks,
+    example: { blocked: false },
+    summary: 'Unblock a row',
+    parameters: { location: Location },
+    route: {
+      note: 'Ends the block of a person and of failed dispenses. A row with a dispense of unknown outcome stays blocked until it is counted or the outcome is settled.',
+    },
   },
 } as const satisfies Record<string, HubCommand>
 

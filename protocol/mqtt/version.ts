@@ -30,6 +30,7 @@
  *    alarms of a hub that restarts repeatedly, and of certificates that expire (hub_restarting, certificate_expiring);
  *    the person in local entries and, for a count or a restock, the units before and after.
  *    Commands test rows (test_dispense). An older hub ignores it: the caller gets 504, and nothing moves.
+ *    Commands block and unblock rows (block_row, unblock_row). An older hub ignores them: the caller gets 504.
  *    A hub requests its next certificate (certificate). An older cloud ignores the request.
  *    A retired or revoked board erases its secrets (erase, erased). An older hub ignores the order.
  *    Settings and hardware descriptions of hubs (desired, in entries, snapshots and hellos; hardware). An older hub stores
@@ -46,4 +47,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** The hash of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = 'b7b616ba69367fc6'
+export const MQTT_SCHEMA_HASH = '2ba069559173d813'

@@ -103,6 +103,10 @@ describe('the owner’s console', () => {
       await row.getByLabel(/^Units of/).fill('6')
       await row.getByRole('button', { name: /^Save count/ }).click()
       await row.getByText(/^6 of \d+$/).waitFor()
+      await page.goto(`${served.base}/console/planogram/1`)
+      await row.getByRole('button', { name: 'Change row' }).click()
+      await row.getByRole('button', { name: 'Block row 1/1/1' }).click()
+      await page.getByText('Block row 1/1/1: done.').waitFor()
 
       await page.goto(`${served.base}/console/orders/${order}`)
       await page

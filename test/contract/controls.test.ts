@@ -49,6 +49,15 @@ const actuations: Actuation[] = [
     action: 'controls.test_dispense',
     object: 'row-1-1-1',
   },
+  ...(['block_row', 'unblock_row'] as const).map((name) => ({
+    name,
+    query: 'cabinet=1&shelf=1&row=1',
+    before: name === 'unblock_row' ? ['block_row?cabinet=1&shelf=1&row=1'] : [],
+    data: { command_id: UUID, duration_ms: MS, blocked: name === 'block_row' },
+    acts: [],
+    action: `controls.${name}`,
+    object: 'row-1-1-1',
+  })),
   fridge('open_fridge_left', { door: 'unlocked' }, ['unlock fridge_1_left']),
   fridge('open_fridge_middle', { door: 'unlocked' }, ['unlock fridge_1_middle']),
   fridge('open_fridge_right', { door: 'unlocked' }, ['unlock fridge_1_right']),
@@ -273,7 +282,9 @@ describe('a silent port', () => {
 
 describe('an unknown device', () => {
   test.each([
-    ...actuations.map(({ name, query }) => [name, query.replace(/(bin|fridge)=\d/, '$1=3')] as const),
+    ...actuations
+      .filter(({ query }) => /\b(bin|fridge)=/.test(query))
+      .map(({ name, query }) => [name, query.replace(/(bin|fridge)=\d/, '$1=3')] as const),
     ...['reconnect_bin', 'enable_bin', 'disable_bin', 'toggle_bin'].map((name) => [name, 'bin=3'] as const),
     ...['reconnect_fridge', 'enable_fridge', 'disable_fridge'].map((name) => [name, 'fridge=3'] as const),
   ])('the command %s for a device that the hub does not have is 404', async (name, query) => {

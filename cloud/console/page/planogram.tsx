@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
+import { pause } from '../../../protocol/ui/live.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { address, setQuery } from './address.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'
@@ -140,13 +141,14 @@ function PlaceLine({ hub, place, isRefill }: LineProps): JSX.Element {
       </div>
       {mayWrite && (isOpen || isRefill) && <CountForm hub={hub} place={place} isRefill={isRefill} />}
       {mayWrite && isOpen && !isRefill && <PriceForm place={place} />}
+      {isOpen && !isRefill && can('controls:write', hub) && <BlockButton hub={hub} place={place} />}
     </li>
   )
 }
 
 /** Counts a row. In the refill list the field has the full row, and the focus goes on to the next row. */
 function CountForm({ hub, place, isRefill }: LineProps): JSX.Element {
-  const { cabinet, shelf, row, quantity, capacity, blocked, name } = place
+  const { cabinet, shelf, row, quantity, capacity, blocked, blocked_reason, name } = place
   function save(event: SubmitEvent): void {
     const units = Number(textsOf(event)['count'])
     const form = event.currentTarget as HTMLFormElement
@@ -173,8 +175,34 @@ function CountForm({ hub, place, isRefill }: LineProps): JSX.Element {
           aria-label={`Units of ${name} in row ${keyOf(place)}`}
         />
       </label>
-      <button class="btn">{blocked ? 'Save count and unblock' : 'Save count'}</button>
+      <button class="btn">
+        {blocked && blocked_reason !== 'blocked_by_person' ? 'Save count and unblock' : 'Save count'}
+      </button>
     </form>
+  )
+}
+
+/** Time in which the hub reports a changed row. */
+const REPORT_MS = 500
+
+/** Blocks or unblocks a row at the hub. A row that failed is unblocked by a count, too. */
+function BlockButton({ hub, place }: Omit<LineProps, 'isRefill'>): JSX.Element {
+  const { cabinet, shelf, row, blocked } = place
+  const [endpoint, what] = blocked
+    ? (['POST /owners/controls/unblock_row', 'Unblock'] as const)
+    : (['POST /owners/controls/block_row', 'Block'] as const)
+  return (
+    <button
+      class="btn mt-2"
+      onClick={() =>
+        void act(`${what} row ${keyOf(place)}`, async () => {
+          await ask(endpoint, { query: { hub, cabinet, shelf, row } })
+          await pause(REPORT_MS)
+        })
+      }
+    >
+      {what} row {keyOf(place)}
+    </button>
   )
 }
 

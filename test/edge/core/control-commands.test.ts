@@ -327,3 +327,25 @@ test('a test of a row drops a unit into a free bin, and a fallen unit ends the b
     bench.command({ name: 'test_dispense', location: { ...location, shelf: 20 } }).results,
   ).toMatchObject([{ outcome: 'refused', reason: 'not_found' }])
 })
+
+test('a row that a person blocks sells nothing until a person unblocks it, also after a drop', () => {
+  const bench = TestHub.ready()
+  const location = { cabinet: 2, shelf: 1, row: 2 }
+  const blocked = () =>
+    bench.core.stock().find((row) => row.location.cabinet === 2 && row.location.row === 2)?.blocked
+  expect(bench.command({ name: 'block_row', location }).results).toMatchObject([
+    { outcome: 'executed', data: { blocked: true } },
+  ])
+  expect(blocked()).toBe('blocked_by_person')
+  bench.command({ name: 'test_dispense', location })
+  bench.run(20_000)
+  expect(blocked()).toBe('blocked_by_person')
+  expect(bench.command({ name: 'unblock_row', location }).results).toMatchObject([
+    { outcome: 'executed', data: { blocked: false } },
+  ])
+  expect(blocked()).toBe(null)
+  for (const name of ['block_row', 'unblock_row'] as const)
+    expect(bench.command({ name, location: { ...location, shelf: 20 } }).results).toMatchObject([
+      { outcome: 'refused', reason: 'not_found' },
+    ])
+})

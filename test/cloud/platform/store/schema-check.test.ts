@@ -22,7 +22,7 @@ const pinned: Record<string, Record<CloudDatabase['kind'], string>> = {
   '0001-first': { sqlite: 'd1d8784bed0faaef', postgres: 'c857f11d6041625a' },
   '0002-hub-people': { sqlite: '69fdbab5ff41a9d2', postgres: '2a8df86725cca171' },
   '0003-audit-lists': { sqlite: '97a65ed6ec153c76', postgres: '049ebc002581dbc4' },
-  '0004-passkeys': { sqlite: 'X', postgres: 'X' },
+  '0004-passkeys': { sqlite: '06bfd3314fe6b303', postgres: '6741586a9cd1bd51' },
 }
 
 test('the released statements of schema 1 are unchanged', () => {
