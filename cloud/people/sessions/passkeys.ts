@@ -172,7 +172,7 @@ async function signedIn(
   const known = await db.kysely
     .selectFrom('passkeys')
     .selectAll()
-    .where('id', '=', String(response.id))
+    .where('id', '=', response.id)
     .executeTakeFirst()
   if (!known) throw refused('The service does not know this passkey. The person may have been removed.')
   const { verified, authenticationInfo } = await checked(

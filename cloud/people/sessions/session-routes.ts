@@ -215,7 +215,7 @@ function ownPath(given: string | null): string {
 
 /** Starts a session with a new cookie: a cookie from before the sign-in opens nothing of the person's. */
 async function finish(parts: SessionParts, call: Call): Promise<Answer<null>> {
-  const { context, issuer, publicUrl } = parts
+  const { issuer, publicUrl } = parts
   const pending = pendingOf(parts, call, 'sign-in', PendingSignIn)
   if (!issuer || !pending) throw new ApiError('invalid_token', TOO_LATE)
   const { searchParams: answer } = new URL(call.c.req.url)

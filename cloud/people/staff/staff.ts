@@ -51,11 +51,11 @@ const person = ({ id, identity, role, hubs, createdAt }: Role, name: string | nu
 })
 
 /** Names of people with a passkey, by their identity. */
-async function namesOf(q: Queries, identities: readonly string[]): Promise<Map<string, string>> {
+async function namesOf(q: Queries, people: readonly Pick<Role, 'identity'>[]): Promise<Map<string, string>> {
   const rows = await q
     .selectFrom('passkeys')
     .select(['identity', 'name'])
-    .where('identity', 'in', ['', ...identities])
+    .where('identity', 'in', ['', ...people.map(({ identity }) => identity)])
     .execute()
   return new Map(rows.map(({ identity, name }) => [identity, name]))
 }
@@ -102,17 +102,14 @@ export function staffHandlers(
     async 'owner.staff.list'({ credential }) {
       const reach = await readReach(db.kysely, credential)
       const roles = (await listRoles(db.kysely)).filter(reach.role)
-      const names = await namesOf(
-        db.kysely,
-        roles.map(({ identity }) => identity),
-      )
+      const names = await namesOf(db.kysely, roles)
       return { data: roles.map((role) => person(role, names.get(role.identity) ?? null)) }
     },
     async 'owner.staff.grant'({ body: { identity, role, hub_ids }, credential }) {
       requireScopes(credential, roleScopes[role])
       for (const id of hub_ids) await requireHub(db.kysely, credential, id)
       const hubs = [...new Set(hub_ids)].toSorted((one, other) => one - other)
-      const name = (await namesOf(db.kysely, [identity])).get(identity) ?? null
+      const name = (await namesOf(db.kysely, [{ identity }])).get(identity) ?? null
       return db.transact(async (tx) => {
         const isSame = (known: Role): boolean =>
           known.role === role && JSON.stringify(known.hubs) === JSON.stringify(hubs)

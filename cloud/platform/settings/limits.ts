@@ -20,7 +20,6 @@ const SECOND = 1000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const MIB = 1024 * 1024
-
 type Limit = Setting<z.ZodType<number>>
 const ms = (standard: number, describe: string, max = 30 * DAY): Limit => duration(standard, describe, max)
 const within =
