@@ -12,7 +12,7 @@ export const isSameName = (one: string, other: string): boolean => one.toLowerCa
 
 const HASH_BYTES = 32
 
-/** A PIN has little entropy. A slow hash limits what a thief of the hub's card can try; the hub limits guesses at its page. */
+/** A PIN has little entropy. A slow hash costs a thief of the hub's card time; the hub limits guesses at its page. */
 const hashOf = (pin: string, salt: Buffer): Promise<Buffer> =>
   new Promise((resolve, reject) =>
     scrypt(pin, salt, HASH_BYTES, (error, hash) => (error ? reject(error) : resolve(hash))),
@@ -24,7 +24,7 @@ export async function pinDigestOf(pin: string, random: Random): Promise<string> 
   return `${salt.toString('hex')}.${(await hashOf(pin, salt)).toString('hex')}`
 }
 
-/** Whether the digest is that of the PIN. */
+/** Whether the digest was made from the PIN. */
 export async function isPinOf(digest: string, pin: string): Promise<boolean> {
   const [salt = '', hash = ''] = digest.split('.')
   const found = await hashOf(pin, Buffer.from(salt, 'hex'))

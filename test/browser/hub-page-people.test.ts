@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { pinDigestOf } from '../../protocol/model/pin.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { overflowOf, seriousProblems } from '../support/browser.ts'
+import { overflowOf, picture, seriousProblems } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
 import { scriptedHub } from './scripted-hub.ts'
 import { hold, select, serveHub, type ServedHub } from './served-hub.ts'
@@ -202,8 +202,15 @@ describe('a person at the hub’s page', () => {
         countOf({ cabinet: 3, shelf: 4, row: 6 }, 12),
         countOf({ cabinet: 1, shelf: 2, row: 1 }, 12),
       ])
-      expect([await seriousProblems(page), await overflowOf(page)]).toEqual([[], 0])
+      for (const width of [390, 768])
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.setViewportSize({ width, height: 900 })
+          await page.emulateMedia({ colorScheme })
+          expect([width, await seriousProblems(page), await overflowOf(page)]).toEqual([width, [], 0])
+          await picture(page, `refill-${width}-${colorScheme}`)
+        }
     },
+    120_000,
   )
 
   browserTest(

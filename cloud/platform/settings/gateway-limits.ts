@@ -35,7 +35,10 @@ export const gatewayLimits = limits('Gateway', {
       4,
       'Number of missed heartbeats after which the others share the hubs of a process.',
     ),
-    pollMs: ms(5 * SECOND, 'Time between two checks for new hubs and entries: their signal may be lost.'),
+    pollMs: ms(
+      3 * SECOND,
+      'Time between two checks for new hubs and entries: their signal may be lost, and commands at the database send none to SQLite.',
+    ),
     gatherMs: ms(
       SECOND,
       'Time for which heartbeats, and hellos of known hubs, are collected for one transaction.',

@@ -177,14 +177,14 @@ function Bins(): JSX.Element {
   }
   return (
     <div class="grid grid-cols-2 gap-2" role="group" aria-label="Empty the bins">
-      {filled.length > 1 && (
+      {filled.length > 0 && (
         <button class="btn col-span-2" onClick={() => void all('open', filled)}>
-          Open the {filled.length} bins that hold something
+          Open all bins that hold something
         </button>
       )}
-      {opened.length > 1 && (
+      {opened.length > 0 && (
         <button class="btn col-span-2" onClick={() => void all('close', opened)}>
-          My hands are out: close the {opened.length} bins
+          My hands are out: close all open bins
         </button>
       )}
       {bins.map(({ bin_number: bin, door, lift, occupied }) => {

@@ -17,7 +17,7 @@ import {
   wantedRow,
 } from './counts.ts'
 import { findRow, isBarcode } from './find-row.tsx'
-import { receivedAt, isConnected, person, state } from './store.ts'
+import { receivedAt, isConnected, person, state, view } from './store.ts'
 
 /** A shelf unfolds over some frames. Its fields cannot get the focus before they are visible. */
 function focusWhenShown(input: HTMLInputElement, frames = 60): void {
@@ -73,7 +73,8 @@ export function Row({ facing }: { facing: Facing }): JSX.Element {
     setTyped(key, undefined)
     hold(undefined)
     void enterUnits(what, location, units).then(() => {
-      if (!pending.value.some((entry) => rowKey(entry.location) === key))
+      // In a refill the progress line reports each row, and a notice would lie over it.
+      if (view.value !== 'refill' && !pending.value.some((entry) => rowKey(entry.location) === key))
         say(`Row ${key}: ${what === 'count' ? 'counted' : 'added'} ${units}.`)
     })
     focusNext(input.current!)
