@@ -27,8 +27,9 @@ export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'
     const bounds: { since?: number; until?: number } = {}
     if (from !== undefined || to !== undefined) {
       const { since, until } = rangeIn('UTC', query)
+      // With a plain `or` PostgreSQL reads and sorts all records of the range.
       conditions.push(
-        sql`(${withinRange('at', all, query)} or (hub_id is null and at >= ${since} and at < ${until}))`,
+        sql`coalesce(${withinRange('at', all, query)} or (hub_id is null and at >= ${since} and at < ${until}), false)`,
       )
       // Bounds of all time zones, which the indexes have.
       bounds.since = since - DAY_MS
