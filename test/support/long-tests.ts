@@ -21,6 +21,8 @@ export const long: readonly string[] = [
   'test/browser/journeys.test.ts',
   'test/browser/owner-console.test.ts',
   'test/browser/shop.test.ts',
+  'test/browser/shop-cards.test.ts',
+  'test/browser/outages.test.ts',
   'test/process/crowds.test.ts',
   'test/process/proxies.test.ts',
   'test/browser/hub-page.test.ts',

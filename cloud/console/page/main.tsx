@@ -118,11 +118,15 @@ function Header(): JSX.Element {
         </details>
       )}
       <p class="font-semibold flex items-center gap-2 grow min-w-0">
-        <Icon icon={PackageOpen} /> Larder
+        <Icon icon={PackageOpen} /> <span class={away === null ? '' : 'hidden sm:inline'}>Larder</span>
       </p>
       {session.value && (
         <>
-          <span class="text-sm flex items-center gap-1" role="status" data-connected={away === null}>
+          <span
+            class="text-sm flex items-center gap-1 whitespace-nowrap"
+            role="status"
+            data-connected={away === null}
+          >
             <span class={`status ${away === null ? 'status-success' : 'status-error'}`} />
             {away === null ? 'live' : `away since ${away}`}
           </span>
