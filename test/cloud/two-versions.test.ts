@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
-import { migrate } from '../../cloud/platform/store/migrate.ts'
+import { migrate, numberedMigrations } from '../../cloud/platform/store/migrate.ts'
 import { tables } from '../../cloud/platform/store/schema.ts'
 import { openCloud } from '../world/cloud.ts'
 import { onEachDatabase } from '../world/database.ts'
@@ -15,13 +15,14 @@ const statements = () => [
   ...Object.keys(tables).map((table) => `alter table ${table} add column of_the_next_version text`),
   'create table of_the_next_version (id integer primary key)',
 ]
+const next = { name: '9999-next', statements }
 
 onEachDatabase('two versions side by side', (open) => {
   test('a process continues while the next version adds columns to every table', async () => {
     const db = await open()
     const shop = await openShop(db)
     const before = await shop.paidOrder({ 1: 1 })
-    await migrate(db.kysely, db.kind, { numbered: [{ name: '0002-next', statements }] })
+    await migrate(db.kysely, db.kind, { numbered: [...numberedMigrations, next] })
     await sql`insert into of_the_next_version (id) values (1)`.execute(db.kysely)
     const after = await shop.paidOrder({ 1: 1, 2: 2 })
     for (const { id } of [before, after]) {
@@ -47,7 +48,7 @@ onEachDatabase('two versions side by side: credentials', (open) => {
     const status = async () =>
       (await call('GET', '/api/v1/owners/hubs/get_hub_health/?hub_id=1', { key: mine })).status
     expect(await status()).toBe(200)
-    await migrate(db.kysely, db.kind, { numbered: [{ name: '0002-next', statements }] })
+    await migrate(db.kysely, db.kind, { numbered: [...numberedMigrations, next] })
     runtime.clock.advance(context.settings.grantsKeptMs)
     expect(await status()).toBe(200)
   })

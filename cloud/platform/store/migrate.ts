@@ -44,7 +44,7 @@ interface Versions {
  * only what the previous version no longer reads. SQLite cannot turn `foreign_keys` off within a transaction: a
  * migration that rebuilds a table defers them instead.
  */
-const numberedMigrations: readonly NumberedMigration[] = [
+export const numberedMigrations: readonly NumberedMigration[] = [
   {
     name: '0002-hub-people',
     statements: (kind) => {
