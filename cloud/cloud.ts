@@ -44,6 +44,8 @@ import { hubWork } from './operations/hubs/hub-events.ts'
 import { changeWork } from './operations/ssh/bin-changes.ts'
 import type { Remote } from './operations/ssh/remote.ts'
 import { fileHandlers } from './platform/http/file-handlers.ts'
+import { releaseHandlers } from './operations/releases/handlers.ts'
+import { rolloutWork } from './operations/releases/rollouts.ts'
 import { createMedia, type Media } from './platform/media/media.ts'
 import { mediaSigner, type MediaSigner } from './platform/media/addresses.ts'
 import type { Cleaning } from './platform/media/clean/cleaning.ts'
@@ -59,7 +61,7 @@ import { putBack } from './clock-step.ts'
 import { retentionWork } from './retention.ts'
 import { backgroundTasks, runKinds, taskHandlers } from './operations/diag/background-tasks.ts'
 import { WorkRunner, type WorkKinds } from './platform/work/runner.ts'
-import { pathUnder } from './platform/public-url.ts'
+import { addressUnder, pathUnder } from './platform/public-url.ts'
 import { settled } from './platform/work/background.ts'
 import { startWorker, type Worker } from './platform/work/workers.ts'
 
@@ -317,7 +319,7 @@ const sessionParts = (context: CloudContext, { signIn, demoHandlers, baseUrl }: 
 function dueWork(
   services: CommerceServices,
   media: Media,
-  { senders, remote, sendMail, poster, otherWork, certificates }: CloudOptions,
+  { senders, remote, sendMail, poster, otherWork, certificates, baseUrl }: CloudOptions,
 ): WorkKinds {
   const { context } = services
   return {
@@ -325,6 +327,7 @@ function dueWork(
     ...noticeWork(context, senders),
     ...changeWork({ context, remote }),
     ...hubWork(context),
+    ...rolloutWork(context, addressUnder(baseUrl, '/releases')),
     ...alarmWork(context),
     ...workAlarmWork(context),
     ...certificateWork(context, certificates ?? (() => [])),
@@ -352,6 +355,7 @@ function platformHandlers(
     ...docsHandlers(random, docs, () => describe() as unknown as Description),
     ...fileHandlers(context, media, signer),
     ...enrolmentHandlers(context, enrolment),
+    ...releaseHandlers(context, media),
   }
   if (hasDocs) return handlers
   // A route without a handler is not served.

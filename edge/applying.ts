@@ -28,6 +28,7 @@ export function startApplying(options: ApplyingOptions): Cancel {
   const { desired, clock, log, confirmMs, hub, restart } = options
   const since = clock.monotonic()
   const cancel = every(clock, CHECK_MS, () => {
+    desired.checkUpdate()
     const trial = desired.trial()
     if (trial) {
       const { version } = trial.desired

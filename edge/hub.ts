@@ -29,7 +29,8 @@ export interface HubOptions {
   /** See `CoreOptions`. */
   lastError?: string | undefined
   isStart?: boolean
-  desired?: Pick<DesiredStates, 'offer' | 'failed' | 'isMissing' | 'report' | 'onReport'> | undefined
+  desired?:
+    Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'report' | 'onReport'> | undefined
   description?: HardwareDescription
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** Name and version for the hello. */
@@ -116,7 +117,7 @@ export function createHub(options: HubOptions): Hub {
     start() {
       // The hello follows the commit of the entry that brought the version.
       if (options.desired)
-        options.desired.onReport = () => void runtime.clock.after(0, () => sync.sendHello())
+        options.desired.onReport = () => void runtime.clock.after(0, () => report(core, sync))
       inbox.takeOverLetters()
       core.start()
       sync.start()
@@ -127,6 +128,12 @@ export function createHub(options: HubOptions): Hub {
       outbox.flush()
     },
   }
+}
+
+/** A version or a release of the cloud was confirmed or left. */
+function report(core: HubCore, sync: Sync): void {
+  core.noteDesired()
+  sync.sendHello()
 }
 
 /** The figures of the board and the service; undefined if the board has none. */

@@ -199,6 +199,8 @@ export class Resident {
       hubId: this.#options.config.hardware.hubId,
       probes: this.#probes,
       sync: serving.sync,
+      version: PRODUCT_VERSION,
+      links: () => serving.controllers.links(),
       storage: () => this.#fault(),
       load: () =>
         loadLocalApi(this.#options, {

@@ -56,6 +56,11 @@ export function enrolmentHandlers(
         })
       })
       const { version, settings, hardware } = await readDesired(db.kysely, hub.id)
+      const root = await db.kysely
+        .selectFrom('release_metadata')
+        .select('body')
+        .where('name', '=', '1.root.json')
+        .executeTakeFirst()
       return {
         hub_id: hub.id,
         name: hub.name,
@@ -66,6 +71,7 @@ export function enrolmentHandlers(
         hardware,
         settings,
         desired_version: version,
+        update_root: root?.body ?? null,
       }
     },
     'root.pki.ca': async () => (await openAuthority(context)).certificate,

@@ -3,6 +3,7 @@ import type { CloudContext } from '../platform/context.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
+import { storeUpdateReports } from './desired-state.ts'
 import { endDrained, maySpeak, mustErase } from './draining.ts'
 import type { LeaseKeeper, Said } from './leases.ts'
 import { reconcileOutboxes } from './outbox.ts'
@@ -43,6 +44,7 @@ export async function answerHellos(
     const held = await leases.takeByHellos(tx, known)
     const ours = known.filter(({ hubId }) => held.has(hubId))
     if (ours.length === 0) return new Map()
+    await storeUpdateReports(tx, ours)
     const cursors = await lockCursors(tx, idsOf(ours))
     const judged = ours.map(({ hubId, hello }) => ({ hubId, hello, ...judgeStreams(cursors(hubId), hello) }))
     await startAtBase(

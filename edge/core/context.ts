@@ -40,7 +40,7 @@ export interface CoreOptions {
    */
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** The desired state of the cloud. Absent: the hub ignores it. */
-  desired?: Pick<DesiredStates, 'offer' | 'failed' | 'isMissing'>
+  desired?: Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing'>
   gpio: GpioLines
   hardware: HardwareDescription
   /** The hardware description with its ports as in its file, for a cloud that has none. */

@@ -8,8 +8,8 @@ import {
   doorSubject,
   fridgeSubject,
   HUB_SUBJECT,
-  isSettingsSubject,
   settingsSubject,
+  versionSubject,
 } from '../../protocol/model/subject.ts'
 import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
@@ -135,16 +135,21 @@ function checkCertificates(context: Context): void {
 
 const FAILED = 'update_failed'
 
-/** Raises an alarm for the version of the desired state that the hub has left again, until it uses another one. */
+/**
+ * Raises an alarm for the version of the desired state, and for the release, that the hub has left again, until it uses
+ * another one.
+ */
 export function checkDesired(context: Context): void {
   const { state, desired } = context
   if (!desired) return
-  const failed = desired.failed()
-  const present = failed && settingsSubject(failed.version)
+  const [settings, release] = [desired.failed(), desired.failedUpdate()]
+  const failed = new Map([
+    ...(settings ? [[settingsSubject(settings.version), settings.error] as const] : []),
+    ...(release ? [[versionSubject(release.version), release.error] as const] : []),
+  ])
   for (const { code, subject } of state.alarms.all())
-    if (code === FAILED && isSettingsSubject(subject) && subject !== present)
-      setAlarm(context, FAILED, subject, false, '')
-  if (failed) setAlarm(context, FAILED, settingsSubject(failed.version), true, failed.error)
+    if (code === FAILED && !failed.has(subject)) setAlarm(context, FAILED, subject, false, '')
+  for (const [subject, error] of failed) setAlarm(context, FAILED, subject, true, error)
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Hello } from '../../protocol/mqtt/session.ts'
 import { desiredSettingProblem } from '../../protocol/settings/hub.ts'
 import { StorageError, storageReasonOf } from '../journal/storage-error.ts'
 import { replaceText } from '../replace-text.ts'
+import { DesiredFile, IDLE, readJson, reportOf, updateFiles, UpdateState } from '../update/files.ts'
 
 /**
  * The versions of the desired state that a hub has (MQTT SPEC §12), in one file beside the journal: a start needs the settings
@@ -44,6 +45,8 @@ export const desiredFile = (store: string): string => `${store}.desired.json`
 
 export class DesiredStates {
   readonly #path: string
+  readonly #updates: ReturnType<typeof updateFiles>
+  #update: UpdateState = IDLE
   /** Called when `report` has changed. */
   onReport: () => void = () => {}
   #versions: Versions | undefined
@@ -51,6 +54,8 @@ export class DesiredStates {
   /** Reads the file, and writes nothing. A damaged file counts as absent: the cloud sends its content again. */
   constructor(store: string) {
     this.#path = desiredFile(store)
+    this.#updates = updateFiles(store)
+    this.checkUpdate()
     this.#versions = existsSync(this.#path) ? read(this.#path) : undefined
   }
 
@@ -88,14 +93,37 @@ export class DesiredStates {
   /** For the hello. */
   report(): Hello['desired'] {
     if (!this.#versions) return undefined
-    return { applied: this.#versions.applied?.version ?? null, failed: this.failed() }
+    const update = reportOf(this.#update)
+    return {
+      applied: this.#versions.applied?.version ?? null,
+      failed: this.failed(),
+      ...(update && { update }),
+    }
+  }
+
+  /** Reads the progress of the updater. */
+  checkUpdate(): void {
+    const before = JSON.stringify(this.report())
+    try {
+      this.#update = readJson(this.#updates.state, UpdateState) ?? IDLE
+    } catch {
+      // The file is of another version, or the card fails.
+    }
+    if (JSON.stringify(this.report()) !== before) this.onReport()
+  }
+
+  /** The release that the hub did not keep. */
+  failedUpdate(): { version: string; error: string } | null {
+    const report = reportOf(this.#update)
+    return report?.state === 'failed' ? { version: report.version, error: report.error! } : null
   }
 
   /**
    * The cloud has sent a version. A hub that receives its first one keeps its own hardware description until the next. Throws
    * a `StorageError` if the file cannot be written.
    */
-  offer(desired: DesiredState): void {
+  offer({ software, ...desired }: DesiredState): void {
+    if (software !== undefined) this.#wantRelease(software)
     if (!this.#versions) {
       const first = { ...desired, hardware: null }
       const isEmpty = Object.keys(desired.settings).length === 0
@@ -106,6 +134,14 @@ export class DesiredStates {
     if (latest && isSame(latest, desired)) return
     if (rest.failed && isSame(rest.failed.desired, desired)) this.#store(rest)
     else this.#store({ ...rest, waiting: desired })
+  }
+
+  /** The updater reads this file. */
+  #wantRelease(release: DesiredFile): void {
+    const { desired: path } = this.#updates
+    const had = existsSync(path) ? readFileSync(path, 'utf8') : 'null\n'
+    const text = `${JSON.stringify(release)}\n`
+    if (text !== had) this.#write(path, text)
   }
 
   /** The next process tries the version that waits. */
@@ -135,13 +171,17 @@ export class DesiredStates {
   }
 
   #store(versions: Versions): void {
+    this.#write(this.#path, `${JSON.stringify(versions)}\n`)
+    this.#take(versions)
+  }
+
+  #write(path: string, text: string): void {
     try {
-      replaceText(this.#path, `${JSON.stringify(versions)}\n`)
+      replaceText(path, text)
     } catch (error) {
-      const reason = storageReasonOf(error, this.#path) ?? 'io_error'
+      const reason = storageReasonOf(error, path) ?? 'io_error'
       throw new StorageError(reason, (error as Error).message, { cause: error })
     }
-    this.#take(versions)
   }
 
   #take(versions: Versions): void {

@@ -21,6 +21,7 @@ import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
 import { DesiredStates, desiredFile } from '../desired/desired-states.ts'
 import { refuseForeignFile } from '../journal/store.ts'
 import { replaceText } from '../replace-text.ts'
+import { updateFiles } from '../update/files.ts'
 import { enrolmentFiles } from './enrolment.ts'
 import type { NewKey } from './renewal.ts'
 
@@ -35,6 +36,8 @@ const Answer = z.object({
   hardware: HardwareDescription.nullable(),
   settings: z.record(z.string(), z.string()),
   desired_version: z.int(),
+  /** Absent from an older cloud. */
+  update_root: z.string().nullable().optional(),
 })
 const Refusal = z.object({ error: z.object({ code: z.string(), message: z.string() }) })
 
@@ -83,7 +86,7 @@ export async function enrol({ cloud, code, store, hardware, runtime }: EnrolOpti
     if (error instanceof RefusedEnrolment) files.rmSync(paths.attempt, { force: true })
     throw error
   })
-  const { hub_id, name, mqtt_url, expires_at, settings, desired_version } = answer
+  const { hub_id, name, mqtt_url, expires_at, settings, desired_version, update_root } = answer
   // A hub that used the journal of another one would report a foreign history.
   refuseForeignFile(store, hub_id)
   if (answer.hardware !== null) keepDescription([hardware ?? paths.hardware, paths.hardware], answer.hardware)
@@ -95,6 +98,10 @@ export async function enrol({ cloud, code, store, hardware, runtime }: EnrolOpti
   // The service tries the settings when it runs.
   files.rmSync(desiredFile(store), { force: true })
   new DesiredStates(store).offer({ version: desired_version, settings, hardware: null })
+  const updates = updateFiles(store)
+  // The updater trusts the root of this cloud from now on.
+  files.rmSync(updates.metadata, { recursive: true, force: true })
+  if (update_root) replaceText(updates.root, update_root)
   replaceText(paths.enrolment, `${JSON.stringify({ hub_id, mqtt_url })}\n`, 0o644)
   files.rmSync(paths.attempt, { force: true })
   return { hub_id, name, mqtt_url, expires_at, desired_version }

@@ -11,6 +11,9 @@ export interface FrontOptions {
   hubId: number
   probes: Probes
   sync: { state(): SyncState }
+  /** Version of the service. */
+  version?: string
+  links?: () => readonly { controller: string; up: boolean }[]
   /** Why the hub cannot use its storage; undefined if it works. */
   storage?: () => StorageFault | undefined
   /** Creates the rest of the local API; called at its first request. */
@@ -21,7 +24,8 @@ export interface FrontOptions {
  * Answers `GET /health` for supervisors, without a token. The rest of the local API is loaded at its first
  * request, which on most days never comes: its web framework takes a tenth of the hub's memory.
  */
-export function createFront({ hubId, probes, sync, storage, load }: FrontOptions): RequestListener {
+export function createFront(options: FrontOptions): RequestListener {
+  const { hubId, probes, sync, version, links, storage, load } = options
   let rest: Promise<RequestListener> | undefined
   return (request, response) => {
     if (request.method === 'GET' && request.url === '/health') {
@@ -34,6 +38,8 @@ export function createFront({ hubId, probes, sync, storage, load }: FrontOptions
         hub_id: hubId,
         failing,
         sync: { phase, heard_ms_ago: receivedMsAgo, reason },
+        version,
+        silent_controllers: links?.().flatMap(({ controller, up }) => (up ? [] : [controller])),
         ...(fault && {
           storage: {
             ...fault,

@@ -11,12 +11,14 @@ export const isNative = (name: string): boolean =>
 
 /**
  * Modules that a hub's start does not need: substitutes for browsers and older Nodes, which Node has itself,
- * and mqtt.js's websockets and proxies. No broker address uses these (`mqtt-transport.ts`).
+ * mqtt.js's websockets and proxies (no broker address uses these, `mqtt-transport.ts`), and the fetcher of tuf-js
+ * (`update/fetch-release.ts` has its own).
  */
 const lighter = {
   'readable-stream': 'node:stream',
   'worker-timers': 'node:timers',
   ws: false,
+  'make-fetch-happen': false,
   socks: false,
 } as const
 

@@ -40,6 +40,12 @@ export const enrolmentRoutes = defineRoutes(
           .record(z.string(), z.string())
           .describe('Settings that are stored for the hub, by their names.'),
         desired_version: z.int().describe('Version of hardware description and settings.'),
+        update_root: z
+          .string()
+          .nullable()
+          .describe(
+            'Trusted root of the signed list of releases (TUF, JSON); null before the first release.',
+          ),
       }),
       summary: 'Enrol the board of a hub by its claim code',
       description:
@@ -56,6 +62,7 @@ export const enrolmentRoutes = defineRoutes(
           hardware: null,
           settings: {},
           desired_version: 1,
+          update_root: null,
         },
       },
     },

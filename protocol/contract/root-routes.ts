@@ -62,6 +62,29 @@ export const rootRoutes = defineRoutes(
       description:
         'PEM (RFC 5280). The list is made for this answer and may be used for 7 days. Expired certificates are not in it.',
     },
+    'root.releases.metadata': {
+      at: 'GET /releases/metadata/{file}',
+      params: z.object({
+        file: z
+          .string()
+          .describe('Name of the file: `1.root.json`, `timestamp.json`, `snapshot.json` or `targets.json`.'),
+      }),
+      response: z.record(z.string(), z.unknown()),
+      errors: ['not_found'],
+      summary: 'Read the signed list of the hubs’ releases',
+      description:
+        'Metadata of The Update Framework (TUF 1.0). Hubs verify the signatures with their trusted root, and refuse older and expired lists. An installation without releases has no metadata: 404 `not_found`.',
+    },
+    'root.releases.file': {
+      at: 'GET /releases/files/{file}',
+      params: z.object({ file: z.string().describe('Name of the release in `targets.json`.') }),
+      response: z.instanceof(ReadableStream).nullable(),
+      produces: 'application/octet-stream',
+      errors: ['not_found', 'range_not_satisfiable'],
+      summary: 'Read a release of the hub’s service',
+      description:
+        'The tarball that `targets.json` lists. `Range` (one range), `If-Range` and `If-None-Match` are supported, so a hub can continue an interrupted download.',
+    },
     'root.webhooks.payments': {
       at: 'POST /webhooks/payments',
       rate: 'unlimited',

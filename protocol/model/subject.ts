@@ -23,5 +23,6 @@ export const doorSubject = (door: string): string => `door ${door}`
 export const certificateSubject = (name: string): string => `certificate ${name}`
 /** A version of the settings and the hardware description that the cloud stores for a hub. */
 export const settingsSubject = (version: number): string => `settings ${version}`
-export const isSettingsSubject = (subject: string): boolean => subject.startsWith('settings ')
+/** A release of the hub's service. */
+export const versionSubject = (version: string): string => `version ${version}`
 export const HUB_SUBJECT = 'hub'

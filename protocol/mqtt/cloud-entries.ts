@@ -49,6 +49,16 @@ export const HubConfig = z.object({
 })
 export type HubConfig = z.infer<typeof HubConfig>
 
+/** The release of the hub's service that a rollout gives to a hub (SPEC §12). */
+export const DesiredRelease = z.object({
+  version: z.string().regex(/^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/),
+  /** Address of the releases: `https://larder.example/releases`. */
+  url: z.url({ protocol: /^https?$/ }),
+  /** Id of the rollout: a hub tries a release once for each rollout. */
+  rollout: z.uuid(),
+})
+export type DesiredRelease = z.infer<typeof DesiredRelease>
+
 /**
  * The settings and the hardware description that the cloud stores for a hub (SPEC §12). The hub tries a version and
  * returns to the former one if it does not work (`Hello.desired`).
@@ -60,6 +70,8 @@ export const DesiredState = z.object({
   settings: z.record(z.string(), z.string()),
   /** As in `hardware.json`; null if the cloud has none: the hub then uses its own and reports it. */
   hardware: z.record(z.string(), z.unknown()).nullable(),
+  /** Null: no rollout gives the hub a release. It has no part in the version. Absent from an older cloud. */
+  software: DesiredRelease.nullable().optional(),
 })
 export type DesiredState = z.infer<typeof DesiredState>
 

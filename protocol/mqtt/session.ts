@@ -23,6 +23,16 @@ export type SenderPosition = z.infer<typeof SenderPosition>
 export const ReceiverPosition = z.object({ epoch: Hex128.nullable(), cursor: Seq, tag: Tag })
 export type ReceiverPosition = z.infer<typeof ReceiverPosition>
 
+/** What the updater of a hub does with the release of a rollout (SPEC §12). */
+export const UpdateReport = z.object({
+  version: z.string().max(64),
+  rollout: z.uuid(),
+  /** `waiting`: an order is in progress. `failed`: refused, or given up for the former version. */
+  state: z.enum(['downloading', 'waiting', 'confirming', 'succeeded', 'failed']),
+  error: z.string().max(500).optional(),
+})
+export type UpdateReport = z.infer<typeof UpdateReport>
+
 /**
  * Hub → cloud, first on every connection. The hub repeats it with a back-off until the welcome arrives, on a `hail`,
  * and after it has begun a new epoch. Within one session the hello with the latest `clock.monotonic` holds.
@@ -47,6 +57,8 @@ export const Hello = z.object({
       applied: z.int().min(1).nullable(),
       /** The version that the hub tried last and left again, and the reason. */
       failed: z.object({ version: z.int().min(1), error: z.string().max(500) }).nullable(),
+      /** The update in progress, or the last one. */
+      update: UpdateReport.optional(),
     })
     .optional(),
   /** The hub's clocks when it sent the hello, in milliseconds. */

@@ -36,6 +36,7 @@
  *    Settings and hardware descriptions of hubs (desired, in entries, snapshots and hellos; hardware). An older hub stores
  *    the entry as a dead letter.
  *    Names and PIN digests of people in the hub's configuration. An older hub ignores them.
+ *    Releases of rollouts (software in the desired state), and their progress in hellos (update). An older hub ignores them.
  *    Figures of the board in heartbeats (vitals); log records and archives in parts (diagnosis). An older hub ignores it.
  */
 export const MQTT_PROTOCOL_VERSION = 11
@@ -47,4 +48,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** The hash of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '2ba069559173d813'
+export const MQTT_SCHEMA_HASH = '0f456f0ea1501af2'

@@ -157,6 +157,22 @@ export const edgeSettings = {
       'Time between two attempts to renew the certificate of the enrolment.',
     ),
   }),
+  update: limits(
+    'Updates',
+    prefixed('UPDATE', {
+      root: optionalText(
+        'File with the trusted root of the releases (root.json of `larder releases keygen`). Default: update-root.json beside STORE, which an enrolment creates.',
+      ),
+      confirmMs: duration(
+        300_000,
+        'Time within which a new release must be ready, welcomed by the cloud and connected to its controllers. Otherwise the updater returns to the former one.',
+        3_600_000,
+      ),
+      steadyMs: duration(10_000, 'Time for which a new release must be healthy before it is confirmed.'),
+      checkMs: duration(2000, 'Time between two checks of the updater.'),
+      againMs: duration(60_000, 'Time after which a failed download is continued.'),
+    }),
+  ),
   shutdownTimeoutMs: shutdownTimeout,
   metrics: metricsSettings,
   hub: hubSettings,
@@ -164,7 +180,7 @@ export const edgeSettings = {
 
 /** Settings that name a file or a listening address of the machine, or are secrets: only the machine has them. */
 const ofMachine =
-  /^(HARDWARE|STORE|MQTT_CA|LOCAL_(CERT|KEY)|(METRICS_)?(HOST|PORT)|MQTT_PASSWORD|LOCAL_TOKEN)$/
+  /^(HARDWARE|STORE|UPDATE_ROOT|MQTT_CA|LOCAL_(CERT|KEY)|(METRICS_)?(HOST|PORT)|MQTT_PASSWORD|LOCAL_TOKEN)$/
 
 const declared = settingsIn(edgeSettings)
 

@@ -19,6 +19,7 @@ import { alarmKindNames } from '../../protocol/model/alarms.ts'
 import { settingsIn } from '../../protocol/model/program-settings.ts'
 import { freePorts } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
+import { tarballOf } from '../support/release.ts'
 import { service } from '../support/services.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -110,6 +111,7 @@ beforeAll(async () => {
   for (const name of ['hub', 'management'])
     copyFileSync(join(root, `edge/packaging/etc/${name}.json`), at(`etc/${name}.json`))
   copyFileSync(join(root, 'simulator/hardware/demo-hub.json'), at('examples/hardware.json'))
+  copyFileSync(tarballOf('2026.4.1+1b2c3d4'), at('larder-hub_2026.4.1+1b2c3d4_arm64.tar.gz'))
   // Packages without content.
   for (const name of ['SHA256SUMS.sig', 'release-key.pub', 'larder-cloud_1.deb']) writeFileSync(at(name), '')
   writeFileSync(at('SHA256SUMS'), `${createHash('sha256').digest('hex')}  larder-cloud_1.deb\n`)

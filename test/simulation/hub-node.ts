@@ -156,6 +156,7 @@ export class HubNode {
             certificates: () => this.certificates,
             desired: {
               offer() {},
+              failedUpdate: () => null,
               failed: () => this.failed,
               isMissing: () => false,
               report: () => undefined,

@@ -3,7 +3,7 @@ import type { CloudContext } from '../context.ts'
 import { ApiError } from '../api-error.ts'
 import { reply, type Handlers } from './handler.ts'
 import { matchesTag } from './web.ts'
-import type { Media } from '../media/media.ts'
+import type { Media, StoredFile } from '../media/media.ts'
 import type { MediaSigner } from '../media/addresses.ts'
 import { isMediaKey, type ByteRange } from '../media/store.ts'
 
@@ -23,42 +23,49 @@ export function fileHandlers(
       const file = isMediaKey(key) ? await media.find(key) : null
       if (!file) throw new ApiError('not_found', 'The file is no longer there.')
 
-      const { size } = file
-      const etag = `"${file.sha256}"`
       const lasts = Math.floor((until - runtime.clock.now()) / 1000)
-      const common = {
-        ETag: etag,
-        'Accept-Ranges': 'bytes',
+      return answerFile(input, file, media, {
         'Cache-Control': `private, max-age=${lasts}, immutable`,
         // Browsers must execute nothing in it and must not frame it.
         'Content-Security-Policy': "default-src 'none'; sandbox; frame-ancestors 'none'",
         'Content-Disposition': `inline; filename="${key.slice(key.lastIndexOf('/') + 1)}"`,
         'Cross-Origin-Resource-Policy': 'cross-origin',
-      }
-      const selection = selectBytes(
-        {
-          range: input.header('Range'),
-          ifRange: input.header('If-Range'),
-          ifNoneMatch: input.header('If-None-Match'),
-        },
-        { size, etag },
-      )
-      if (selection.kind === 'not-modified') return reply(null, { status: 304, headers: common })
-      if (selection.kind === 'unsatisfiable') throw new ApiError('range_not_satisfiable', undefined, { size })
-      const range = selection.kind === 'part' ? selection.range : undefined
-      const bytes = await media.read(key, range)
-      if (!bytes) throw new Error(`the store has lost ${key}`)
-      return reply(bytes, {
-        status: range ? 206 : 200,
-        headers: {
-          ...common,
-          'Content-Type': file.mimeType,
-          'Content-Length': String(range ? range.last - range.first + 1 : size),
-          ...(range && { 'Content-Range': `bytes ${range.first}-${range.last}/${size}` }),
-        },
       })
     },
   }
+}
+
+/** Answers with a file of the media store, or with the part of it that the caller asked for. */
+export async function answerFile(
+  input: { header(name: string): string | undefined },
+  { key, size, sha256, mimeType }: StoredFile,
+  media: Pick<Media, 'read'>,
+  headers: Record<string, string>,
+) {
+  const etag = `"${sha256}"`
+  const common = { ETag: etag, 'Accept-Ranges': 'bytes', ...headers }
+  const selection = selectBytes(
+    {
+      range: input.header('Range'),
+      ifRange: input.header('If-Range'),
+      ifNoneMatch: input.header('If-None-Match'),
+    },
+    { size, etag },
+  )
+  if (selection.kind === 'not-modified') return reply(null, { status: 304, headers: common })
+  if (selection.kind === 'unsatisfiable') throw new ApiError('range_not_satisfiable', undefined, { size })
+  const range = selection.kind === 'part' ? selection.range : undefined
+  const bytes = await media.read(key, range)
+  if (!bytes) throw new Error(`the store has lost ${key}`)
+  return reply(bytes, {
+    status: range ? 206 : 200,
+    headers: {
+      ...common,
+      'Content-Type': mimeType,
+      'Content-Length': String(range ? range.last - range.first + 1 : size),
+      ...(range && { 'Content-Range': `bytes ${range.first}-${range.last}/${size}` }),
+    },
+  })
 }
 
 /** The request headers that name the caller's copy and the wanted part. */

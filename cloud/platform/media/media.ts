@@ -20,10 +20,10 @@ export interface StoredFile {
 }
 
 export interface FileToStore {
-  folder: MediaFolder
+  folder: MediaFolder | 'releases'
   /** The number of the object that owns it, if its folder is numbered. */
   number: number | undefined
-  type: MediaType
+  type: Omit<MediaType, 'kind'> & Partial<MediaType>
   content: AsyncIterable<Uint8Array>
 }
 

@@ -194,10 +194,9 @@ const hubLimits = limits('Hubs', {
     hubSilentAlarmMs: ms(5 * MINUTE, 'Time without a message after which a hub raises an alarm.'),
   }),
   hubSilentCriticalMs: ms(HOUR, 'Time without a message after which the alarm of a silent hub is critical.'),
-  onlineWithinMs: ms(
-    90 * SECOND,
-    'Time after the last record of a message for which a hub counts as online.',
-  ),
+  onlineWithinMs: ms(90 * SECOND, 'Time after the last recorded message for which a hub is online.'),
+  rolloutOfflineMs: ms(DAY, 'Time after which a rollout skips a hub that is offline.', 30 * DAY),
+  rolloutStepMs: ms(2 * SECOND, 'Time between two checks of a rollout.'),
   commandTimeoutMs: ms(10 * SECOND, "Maximum time for a hub's answer to a command."),
   hubDrainMs: ms(
     7 * DAY,

@@ -76,7 +76,37 @@ export const numberedMigrations: readonly NumberedMigration[] = [
       ]
     },
   },
+  {
+    name: '0005-releases',
+    statements: (kind) => [
+      table(
+        kind,
+        'releases',
+        'file text not null primary key, version text not null, processor text not null, key text not null references media (key), added_at INT not null',
+      ),
+      table(kind, 'release_metadata', 'name text not null primary key, body text not null'),
+      table(
+        kind,
+        'hub_updates',
+        'hub_id INT not null primary key references hubs (id), desired text, reported text',
+      ),
+      table(
+        kind,
+        'rollouts',
+        'id text not null primary key, version text not null, failures text not null, state text not null, started_at INT not null, ended_at INT',
+      ),
+      table(
+        kind,
+        'rollout_hubs',
+        'rollout_id text not null references rollouts (id), hub_id INT not null references hubs (id), wave INT not null, state text not null, error text, given_at INT, primary key (rollout_id, hub_id)',
+      ),
+    ],
+  },
 ]
+
+/** The statement that creates a table. INT: an integer of 64 bits. */
+const table = (kind: DatabaseKind, name: string, columns: string): string =>
+  `create table ${name} (${columns.replaceAll('INT', kind === 'sqlite' ? 'integer' : 'bigint')})${kind === 'sqlite' ? ' strict' : ''}`
 
 const FIRST = '0001-first'
 export const SCHEMA_VERSION = numberedMigrations.at(-1)?.name ?? FIRST

@@ -57,6 +57,7 @@ onEachDatabase('enrolment', (open) => {
       hardware: null,
       settings: {},
       desired_version: 1,
+      update_root: null,
     })
     const certificate = new X509Certificate(enrolled['certificate']!)
     const authority = new X509Certificate(enrolled['ca']!)

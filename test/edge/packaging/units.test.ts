@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 const units = [
   'edge/systemd/larder-edge.service',
   'edge/systemd/larder-management.service',
+  'edge/systemd/larder-updater.service',
   'cloud/systemd/larder-cloud.service',
 ]
 

@@ -1,12 +1,23 @@
 import { HubStatus } from '../../../../protocol/contract/owner-hubs.ts'
 import { binUses, fridgeStates } from '../../../../protocol/mqtt/hub-entries.ts'
-import { defineTable, flag, id, instant, int, oneOf, real, text } from '../table.ts'
+import { defineTable, flag, growing, id, instant, int, oneOf, real, text } from '../table.ts'
 
 /** Values of a hub's setting `external_payments`. `customers` excludes anonymous users. */
 export const externalPayments = ['off', 'customers', 'everyone'] as const
 export type ExternalPayments = (typeof externalPayments)[number]
 
 /** Hubs, their owners and their hardware. */
+export const rolloutStates = ['running', 'paused', 'stopped', 'completed', 'aborted'] as const
+export const rolloutHubStates = [
+  'pending',
+  'downloading',
+  'waiting',
+  'confirming',
+  'succeeded',
+  'rolled_back',
+  'skipped',
+] as const
+
 export const hubTables = {
   owners: defineTable({ id, name: text, created_at: instant.fixed.default(0) }),
   hubs: defineTable({
@@ -100,6 +111,34 @@ export const hubTables = {
     pin_digest: text,
     created_at: instant.fixed,
   }).primaryKey('hub_id', 'name'),
+  /** Releases of the hub's service that rollouts give to hubs. */
+  hub_updates: defineTable({
+    hub_id: int.primaryKey.references('hubs').fixed,
+    /** JSON: `DesiredRelease`; null if no rollout gives the hub a release. */
+    desired: text.nullable,
+    /** JSON: the latest `UpdateReport` of the hub. */
+    reported: text.nullable,
+  }),
+  rollouts: defineTable({
+    /** UUIDv7. */
+    id: text.primaryKey.fixed,
+    version: text.fixed,
+    /** `10%`, or a number of hubs: more failures in a wave stop the rollout. */
+    failures: text.fixed,
+    state: growing(rolloutStates),
+    started_at: instant.fixed,
+    ended_at: instant.nullable,
+  }),
+  rollout_hubs: defineTable({
+    rollout_id: text.references('rollouts').fixed,
+    hub_id: int.references('hubs').fixed,
+    /** From 1. */
+    wave: int.fixed,
+    state: growing(rolloutHubStates),
+    error: text.nullable,
+    /** When the hub got the release; null before its wave and after a withdrawal. */
+    given_at: instant.nullable,
+  }).primaryKey('rollout_id', 'hub_id'),
   /** A hub's former owners with their times. They keep the books of that time. */
   former_owners: defineTable({
     hub_id: int.references('hubs').fixed,

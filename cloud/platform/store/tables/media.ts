@@ -16,6 +16,16 @@ export const mediaTables = {
   }).index('media_not_kept', ['state', 'created_at'], "state <> 'kept'"),
   /** The last id of an object with files. */
   media_folders: defineTable({ folder: text.primaryKey.fixed, last: int }),
+  /** Releases of the hub's service, one row for each processor. */
+  releases: defineTable({
+    file: text.primaryKey.fixed,
+    version: text.fixed,
+    processor: text.fixed,
+    key: text.references('media', { column: 'key' }).fixed,
+    added_at: instant.fixed,
+  }),
+  /** Signed metadata of the releases (TUF), by file name. */
+  release_metadata: defineTable({ name: text.primaryKey.fixed, body: text }),
   maintenance_reports: defineTable({
     id: int.primaryKey.fixed,
     hub_id: int.references('hubs').fixed,

@@ -1,0 +1,74 @@
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import {
+  changeRollout,
+  findRollout,
+  showRollout,
+  startRollout,
+  type RolloutChange,
+} from '../operations/releases/rollouts.ts'
+import { isAmount } from '../operations/releases/waves.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import { recordAct, type CommandLine } from './command-line.ts'
+
+const usage = `Usage:
+  larder rollouts start VERSION [--waves 1,10%,100%] [--failures 10%]
+  larder rollouts status|pause|resume|abort [ID]
+
+Rollouts install a release at the hubs, in waves in the order of their ids. Each wave is a number or a percentage of all hubs, counted
+from the first hub. A wave starts when the former one has ended. A hub waits until no order is in progress, switches, and returns to
+its former version by itself if the new one is not ready, welcomed and connected to its controllers in time (alarm update_failed).
+More failures in a wave than --failures stop the rollout: hubs that have not switched keep their version. A hub that was never
+connected is skipped at once, an offline hub after ROLLOUT_OFFLINE_MS (24 hours). Without ID: the newest rollout. pause starts no
+further hub. Prints JSON. Status 1 if the version is unknown, another rollout is open, or the state does not allow the change.`
+
+/** Rollouts of releases, for operators. */
+export const rolloutCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    start: {
+      options: ['waves', 'failures'],
+      positionals: ['version'],
+      run({ db, options }) {
+        const version = options['version']!
+        const waves = (options['waves'] ?? '1,10%,100%').split(',')
+        const failures = options['failures'] ?? '10%'
+        const wrong = [...waves, failures].find((amount) => !isAmount(amount))
+        if (wrong !== undefined)
+          throw new UsageError(
+            `--waves and --failures take numbers of hubs and percentages up to 100%: ${wrong}`,
+          )
+        return db.transact(async (tx) => {
+          const id = await startRollout(tx, { runtime }, { version, waves, failures })
+          await recordAct(tx.q, runtime, {
+            action: 'rollouts.start',
+            object: id,
+            detail: { version, waves, failures },
+          })
+          return showRollout(tx.q, id)
+        })
+      },
+    },
+    status: {
+      options: [],
+      positionals: ['id'],
+      hasOptionalPositionals: true,
+      run: async ({ q, options }) => showRollout(q, await findRollout(q, options['id'])),
+    },
+    pause: changing('pause', runtime),
+    resume: changing('resume', runtime),
+    abort: changing('abort', runtime),
+  },
+})
+
+const changing = (change: RolloutChange, runtime: Runtime): CommandLine['subcommands'][string] => ({
+  options: [],
+  positionals: ['id'],
+  hasOptionalPositionals: true,
+  run: ({ db, options }) =>
+    db.transact(async (tx) => {
+      const id = await findRollout(tx.q, options['id'])
+      await changeRollout(tx, { runtime }, id, change)
+      await recordAct(tx.q, runtime, { action: `rollouts.${change}`, object: id })
+      return showRollout(tx.q, id)
+    }),
+})

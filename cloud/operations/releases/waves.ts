@@ -1,0 +1,123 @@
+import type { UpdateReport } from '../../../protocol/mqtt/session.ts'
+import type { rolloutHubStates, rolloutStates } from '../../platform/store/tables/hubs.ts'
+
+export type RolloutState = (typeof rolloutStates)[number]
+export type RolloutHubState = (typeof rolloutHubStates)[number]
+
+/** A hub of a rollout, with the cloud's knowledge of it. */
+export interface RolloutHub {
+  hubId: number
+  wave: number
+  state: RolloutHubState
+  error: string | null
+  /** When the hub got the release; null before its wave and after a withdrawal. Milliseconds since the Unix epoch. */
+  givenAt: number | null
+  /** Null: the hub was never connected. */
+  lastHeardAt: number | null
+  /** Version that the hub reported. */
+  version: string | null
+  report: UpdateReport | null
+}
+
+export interface Rollout {
+  id: string
+  version: string
+  failures: string
+  state: RolloutState
+}
+
+/** The next state of a rollout and of its hubs. */
+export interface Step {
+  state: RolloutState
+  /** Hubs with a changed row. A hub with a changed `givenAt` gets the release, or loses it (null). */
+  changed: RolloutHub[]
+  /** A later step may change more. */
+  isOpen: boolean
+}
+
+const AMOUNT = /^(?:(100|[1-9]?\d)%|([1-9]\d{0,5}|0))$/
+
+/** `10%`, or a number of hubs. */
+export const isAmount = (text: string): boolean => AMOUNT.test(text)
+
+/** The share of `total` that an amount names; not rounded. */
+function shareOf(text: string, total: number): number {
+  const [, percent, count] = AMOUNT.exec(text)!
+  return percent === undefined ? Number(count) : (Number(percent) * total) / 100
+}
+
+/** The wave of each hub. Each amount counts all hubs up to the end of its wave. Hubs beyond the last wave are left out. */
+export function planWaves(hubIds: readonly number[], amounts: readonly string[]): Map<number, number> {
+  const ends = amounts.map((amount) => Math.ceil(shareOf(amount, hubIds.length)))
+  const sorted = hubIds.toSorted((a, b) => a - b)
+  return new Map(
+    sorted.flatMap((hubId, index) => {
+      const wave = ends.findIndex((end) => index < end)
+      return wave < 0 ? [] : [[hubId, wave + 1] as const]
+    }),
+  )
+}
+
+const ended: ReadonlySet<RolloutHubState> = new Set(['succeeded', 'rolled_back', 'skipped'])
+
+/** Decides the next step of a rollout from the reports of its hubs. `offlineMs`: ROLLOUT_OFFLINE_MS. */
+export function nextStep(
+  rollout: Rollout,
+  hubs: readonly RolloutHub[],
+  { now, offlineMs }: { now: number; offlineMs: number },
+): Step {
+  const judged = hubs.map((hub) => (isInProgress(hub) ? judge(hub, rollout, { now, offlineMs }) : hub))
+  const isGoing = rollout.state === 'running' || rollout.state === 'paused'
+  const state = isGoing && exceedsFailures(judged, rollout.failures) ? 'stopped' : rollout.state
+  const current = Math.min(...judged.filter((hub) => !ended.has(hub.state)).map(({ wave }) => wave))
+  const next = judged.map((hub) => {
+    if (ended.has(hub.state)) return hub
+    if (state === 'running' && hub.wave === current && hub.givenAt === null)
+      return hub.version === rollout.version
+        ? { ...hub, state: 'succeeded' as const }
+        : { ...hub, givenAt: now }
+    const isOver = state === 'stopped' || state === 'aborted'
+    // A hub that has switched confirms the release, or returns by itself.
+    if (isOver && hub.state !== 'confirming') return { ...hub, state: 'pending' as const, givenAt: null }
+    return hub
+  })
+  const isCompleted = state === 'running' && next.every((hub) => ended.has(hub.state))
+  return {
+    state: isCompleted ? 'completed' : state,
+    changed: next.filter((hub, index) => JSON.stringify(hub) !== JSON.stringify(hubs[index])),
+    isOpen: !isCompleted && (state === 'running' || state === 'paused' || next.some(isInProgress)),
+  }
+}
+
+const isInProgress = ({ state, givenAt }: RolloutHub): boolean => givenAt !== null && !ended.has(state)
+
+/** The state of a hub that has the release, from its report. */
+function judge(
+  hub: RolloutHub,
+  { id, version }: Rollout,
+  { now, offlineMs }: { now: number; offlineMs: number },
+): RolloutHub {
+  const report = hub.report?.rollout === id ? hub.report : null
+  if (report?.state === 'failed') return { ...hub, state: 'rolled_back', error: report.error ?? null }
+  if (report?.state === 'succeeded' || (report === null && hub.version === version))
+    return { ...hub, state: 'succeeded', error: null }
+  const reported = { ...hub, state: report?.state ?? hub.state }
+  const isSilent = now - Math.max(hub.lastHeardAt ?? 0, hub.givenAt!) >= offlineMs
+  if (reported.state === 'confirming')
+    return isSilent ? { ...reported, state: 'rolled_back', error: 'silent since the switch' } : reported
+  if (isSilent) return { ...reported, state: 'skipped', error: 'offline', givenAt: null }
+  // The hub has no updater, or its download never ends.
+  if (reported.state !== 'waiting' && now - hub.givenAt! >= offlineMs)
+    return { ...reported, state: 'skipped', error: 'no progress', givenAt: null }
+  return reported
+}
+
+/** Whether a wave has more failures than the rollout allows. */
+function exceedsFailures(hubs: readonly RolloutHub[], failures: string): boolean {
+  const withFailures = new Set(hubs.filter(({ state }) => state === 'rolled_back').map(({ wave }) => wave))
+  return [...withFailures].some((wave) => {
+    const inWave = hubs.filter((hub) => hub.wave === wave)
+    const failed = inWave.filter(({ state }) => state === 'rolled_back')
+    return failed.length > shareOf(failures, inWave.length)
+  })
+}

@@ -1,0 +1,128 @@
+import { execFileSync } from 'node:child_process'
+import {
+  copyFileSync,
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { ReadableStream } from 'node:stream/web'
+import { BaseFetcher, Updater, type TargetFile } from 'tuf-js'
+import { DownloadHTTPError } from 'tuf-js/dist/error.js'
+import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
+import { RefusedRelease } from './updater.ts'
+
+export interface FetchOptions {
+  /** Folder of the installed versions. */
+  releases: string
+  /** File of the trusted root. */
+  root: string
+  /** Node's name of the processor. */
+  arch: string
+}
+
+const processors: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
+/** Maximum time of the download of one metadata file. */
+const METADATA_MS = 60_000
+/** A stalled transfer ends after this time. The next attempt continues it. */
+const TRANSFER_MS = 3_600_000
+
+/**
+ * Installs a release into its own folder. The trusted root verifies the list of releases (TUF): an older, expired or wrongly
+ * signed list is refused. An interrupted download is continued. Throws `RefusedRelease`, or another error if a later attempt
+ * may succeed.
+ */
+export async function fetchRelease(
+  { version, url }: DesiredRelease,
+  { releases, root, arch }: FetchOptions,
+): Promise<void> {
+  const metadata = join(releases, 'metadata')
+  mkdirSync(metadata, { recursive: true, mode: 0o700 })
+  if (!existsSync(root))
+    throw new RefusedRelease(`UPDATE_ROOT: ${root} is missing, so the hub trusts no list of releases`)
+  if (!existsSync(join(metadata, 'root.json'))) copyFileSync(root, join(metadata, 'root.json'))
+  const file = `larder-hub_${version}_${processors[arch] ?? arch}.tar.gz`
+  const options = { metadataDir: metadata, metadataBaseUrl: `${url}/metadata` }
+  const updater = new Updater({ ...options, fetcher: new MetadataFetcher() })
+  let target: TargetFile | undefined
+  try {
+    await updater.refresh()
+    target = await updater.getTargetInfo(file)
+  } catch (error) {
+    const { message, constructor } = error as Error
+    const reason = `the list of releases at ${url}: ${message}`
+    throw isUnreachable.test(constructor.name)
+      ? new Error(reason, { cause: error })
+      : new RefusedRelease(reason)
+  }
+  if (!target) throw new RefusedRelease(`the signed list of releases does not contain ${file}`)
+  const folder = join(releases, version)
+  if (existsSync(folder)) return
+  const part = join(releases, `${file}.part`)
+  await download(`${url}/files/${encodeURIComponent(file)}`, part, target)
+  unpack(part, folder)
+  rmSync(part)
+}
+
+/** The fetcher of tuf-js brings 40 packages (`packaging/bundle.ts`). */
+class MetadataFetcher extends BaseFetcher {
+  async fetch(url: string): Promise<NodeJS.ReadableStream> {
+    const response = await fetch(url, { signal: AbortSignal.timeout(METADATA_MS) })
+    if (!response.ok || !response.body)
+      throw new DownloadHTTPError(`status ${response.status}`, response.status)
+    return Readable.fromWeb(response.body)
+  }
+}
+
+/** Errors of the connection. All other errors of tuf-js concern the content. */
+const isUnreachable = /^(DownloadHTTPError|DOMException|TypeError|Error)$/
+
+/** Downloads a file, continues an earlier download, and verifies the result. A wrong file is removed. */
+async function download(address: string, part: string, target: TargetFile): Promise<void> {
+  const had = existsSync(part) ? statSync(part).size : 0
+  if (had < target.length) {
+    const response = await fetch(address, {
+      headers: had > 0 ? { Range: `bytes=${had}-` } : {},
+      signal: AbortSignal.timeout(TRANSFER_MS),
+    })
+    if (!response.ok || !response.body) throw new Error(`${address} answered ${response.status}`)
+    const isPart = response.status === 206
+    let left = target.length - (isPart ? had : 0)
+    const body: AsyncIterable<Uint8Array> = Readable.fromWeb(response.body as ReadableStream<Uint8Array>)
+    async function* bounded(): AsyncGenerator<Uint8Array> {
+      for await (const chunk of body) {
+        left -= chunk.length
+        if (left < 0) return
+        yield chunk
+      }
+    }
+    await pipeline(bounded, createWriteStream(part, { flags: isPart ? 'a' : 'w', mode: 0o600 }))
+    const length = response.headers.get('Content-Length')
+    const isWhole = length !== null && Number(length) === target.length - (isPart ? had : 0) - left
+    // The next attempt continues after an early end of the connection.
+    if (left > 0 && !isWhole) throw new Error(`${address} ended ${left} bytes too early`)
+  }
+  try {
+    await target.verify(createReadStream(part))
+  } catch (error) {
+    rmSync(part)
+    throw new RefusedRelease(`${address} is not the signed file: ${(error as Error).message}`)
+  }
+}
+
+/** Unpacks a tarball. The folder gets its name after every byte is on the disk. */
+function unpack(tarball: string, folder: string): void {
+  const draft = `${folder}.draft`
+  rmSync(draft, { recursive: true, force: true })
+  mkdirSync(draft, { mode: 0o700 })
+  execFileSync('tar', ['-xzf', tarball, '-C', draft, '--strip-components=1', '--no-same-owner'])
+  execFileSync('sync', ['--file-system', draft])
+  renameSync(draft, folder)
+  execFileSync('sync', ['--file-system', folder])
+}

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+import { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
+import type { UpdateReport } from '../../protocol/mqtt/session.ts'
+
+/** The files of updates, beside the journal. */
+export const updateFiles = (store: string) => {
+  const at = (name: string): string => join(dirname(store), name)
+  return {
+    /** The release that the hub must run. The hub's service writes it. */
+    desired: at('software.json'),
+    /** The progress of the updater. */
+    state: at('update.json'),
+    /** The trusted root of the signed list, from the enrolment. */
+    root: at('update-root.json'),
+    /** Installed versions, each in a folder of its name, and the link `current`. */
+    releases: at('releases'),
+    /** The verified list of releases. */
+    metadata: at('releases/metadata'),
+  }
+}
+
+/** Null: the cloud wants no update now. */
+export const DesiredFile = DesiredRelease.nullable()
+export type DesiredFile = z.infer<typeof DesiredFile>
+
+/**
+ * The progress of an update. The updater stores each step before its first effect, so its next start continues or undoes the
+ * step after a power failure at any instant. `from`: the former version, null for the version of the Debian package.
+ */
+const Step = z.discriminatedUnion('step', [
+  z.object({ step: z.literal('idle') }),
+  z.object({ step: z.enum(['downloading', 'waiting']), to: DesiredRelease }),
+  /** The service is stopped, and its journal is copied. The link is unchanged. */
+  z.object({ step: z.literal('switching'), to: DesiredRelease, from: z.string().nullable() }),
+  z.object({
+    step: z.literal('confirming'),
+    to: DesiredRelease,
+    from: z.string().nullable(),
+    /** Number of starts of the updater during this step. */
+    starts: z.int(),
+    /** Controllers that did not answer before the switch, which need not answer after it. */
+    absent: z.array(z.string()),
+  }),
+  /** The former version gets the link again, and its journal if it cannot read the present one. */
+  z.object({
+    step: z.literal('returning'),
+    to: DesiredRelease,
+    from: z.string().nullable(),
+    error: z.string(),
+  }),
+])
+export type Step = z.infer<typeof Step>
+
+export const UpdateState = z.object({
+  now: Step,
+  /** The last release that was confirmed (no error) or given up. It is not tried again. */
+  last: z.object({ release: DesiredRelease, error: z.string().nullable() }).nullable(),
+})
+export type UpdateState = z.infer<typeof UpdateState>
+
+export const IDLE: UpdateState = { now: { step: 'idle' }, last: null }
+
+/** The content of a JSON file; undefined if it is absent. Throws if the content does not conform. */
+export function readJson<S extends z.ZodType>(path: string, schema: S): z.infer<S> | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  return schema.parse(JSON.parse(text))
+}
+
+/** The hub's report about its update. */
+export function reportOf({ now, last }: UpdateState): UpdateReport | null {
+  if (now.step !== 'idle') {
+    const { version, rollout } = now.to
+    const isSwitched = now.step === 'confirming' || now.step === 'returning'
+    const state = isSwitched ? 'confirming' : now.step === 'switching' ? 'waiting' : now.step
+    return { version, rollout, state }
+  }
+  if (!last) return null
+  const { release, error } = last
+  const { version, rollout } = release
+  return error === null
+    ? { version, rollout, state: 'succeeded' }
+    : { version, rollout, state: 'failed', error }
+}

@@ -1,0 +1,189 @@
+import type { Log } from '../../protocol/model/log.ts'
+import { sleep, type Clock } from '../../protocol/model/runtime.ts'
+import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
+import type { Step, UpdateState } from './files.ts'
+
+/** The machine, as the updater sees it. A version of null is the version of the Debian package. */
+export interface UpdaterWorld {
+  clock: Clock
+  log: Log
+  desired(): DesiredRelease | null
+  /** The installed version of the service. */
+  running(): string
+  /** Durable. */
+  state: { read(): UpdateState; write(state: UpdateState): void }
+  /** Downloads, verifies and unpacks a release. Throws `RefusedRelease`, or another error if it can work later. */
+  install(release: DesiredRelease): Promise<void>
+  /** The version of the link; null without a link. */
+  linked(): string | null
+  link(version: string | null): void
+  service: { stop(): Promise<void>; start(): Promise<void> }
+  /** Whether an order is in progress. */
+  isBusy(): boolean
+  /** Copies the journal of the stopped service. */
+  backUp(): void
+  /** Puts the copy of the journal back, if the present journal has another schema. */
+  restore(): void
+  /** The health of the service; undefined if it does not answer. */
+  health(): Promise<ServiceHealth | undefined>
+  /** Removes versions and copies that no step needs. */
+  tidy(kept: readonly (string | null)[]): void
+}
+
+export interface ServiceHealth {
+  version: string
+  /** Why the service is not ready, or not welcomed by the cloud. */
+  problem: string | undefined
+  /** Ids of the controllers that do not answer. */
+  silent: readonly string[]
+}
+
+export interface UpdaterSettings {
+  /** Time in which a new version must become healthy, in milliseconds. */
+  confirmMs: number
+  /** Time between two checks. */
+  checkMs: number
+  /** A new version must be healthy for this time. */
+  steadyMs: number
+}
+
+/** The release has a wrong signature, is expired, older or damaged. A repetition does not help. */
+export class RefusedRelease extends Error {}
+
+/** The updater gives up a version that was not confirmed after this many starts of the board. */
+const MAX_STARTS = 3
+const MAX_ERROR = 300
+
+/**
+ * Continues an interrupted update, then brings the hub to its desired release. Returns when nothing remains to do. Throws if
+ * the release cannot be downloaded now.
+ */
+export async function update(world: UpdaterWorld, settings: UpdaterSettings): Promise<void> {
+  await recover(world, settings)
+  const { state, log } = world
+  const to = world.desired()
+  const { last } = state.read()
+  if (to === null || to.rollout === last?.release.rollout) return
+  if (to.version === world.running()) return end(world, to, null)
+  state.write({ now: { step: 'downloading', to }, last })
+  try {
+    await world.install(to)
+  } catch (error) {
+    if (error instanceof RefusedRelease) end(world, to, error.message)
+    throw error
+  }
+  state.write({ now: { step: 'waiting', to }, last })
+  log.info(
+    { version: to.version },
+    'the release is installed; the updater waits until no order is in progress',
+  )
+  const absent = await stopWhenIdle(world, settings, to)
+  if (!absent) return state.write({ now: { step: 'idle' }, last })
+  const from = world.linked()
+  state.write({ now: { step: 'switching', to, from }, last })
+  world.backUp()
+  // Before the link: a board that boots with the new link runs the new version at once.
+  const confirming: Step & { step: 'confirming' } = {
+    step: 'confirming',
+    to,
+    from,
+    starts: 0,
+    absent: [...absent],
+  }
+  state.write({ now: confirming, last })
+  world.link(to.version)
+  await world.service.start()
+  await confirm(world, settings, confirming)
+}
+
+/**
+ * Stops the service at an instant without an order. Returns the controllers that did not answer before; undefined if the cloud
+ * withdrew the release.
+ */
+async function stopWhenIdle(
+  world: UpdaterWorld,
+  { checkMs }: UpdaterSettings,
+  to: DesiredRelease,
+): Promise<readonly string[] | undefined> {
+  for (;;) {
+    if (world.desired()?.rollout !== to.rollout) return undefined
+    if (!world.isBusy()) {
+      const before = await world.health()
+      await world.service.stop()
+      if (!world.isBusy()) return before?.silent ?? []
+      // An order arrived before the stop.
+      await world.service.start()
+    }
+    await sleep(world.clock, checkMs)
+  }
+}
+
+/** Keeps the version if it becomes healthy in time, else returns to the former one. */
+async function confirm(
+  world: UpdaterWorld,
+  { confirmMs, checkMs, steadyMs }: UpdaterSettings,
+  now: Step & { step: 'confirming' },
+): Promise<void> {
+  const { clock, log } = world
+  const { to, from } = now
+  const until = clock.monotonic() + confirmMs
+  let healthySince: number | undefined
+  for (;;) {
+    const problem = problemOf(await world.health(), now)
+    const at = clock.monotonic()
+    healthySince = problem === undefined ? (healthySince ?? at) : undefined
+    if (healthySince !== undefined && at - healthySince >= steadyMs) break
+    if (problem !== undefined && at >= until) return giveUp(world, { to, from, error: problem })
+    await sleep(clock, checkMs)
+  }
+  end(world, to, null)
+  world.tidy([to.version, from])
+  log.info({ version: to.version }, 'the new version is confirmed')
+}
+
+function problemOf(
+  health: ServiceHealth | undefined,
+  { to, absent }: Step & { step: 'confirming' },
+): string | undefined {
+  if (!health) return 'the service does not answer'
+  if (health.version !== to.version) return `version ${health.version} runs`
+  const silent = health.silent.filter((id) => !absent.includes(id))
+  return health.problem ?? (silent.length > 0 ? `no answer of controller ${silent.join(', ')}` : undefined)
+}
+
+async function giveUp(
+  world: UpdaterWorld,
+  { to, from, error }: { to: DesiredRelease; from: string | null; error: string },
+): Promise<void> {
+  const { state, service, log } = world
+  log.error({ version: to.version, error }, 'the new version is given up, and the former one returns')
+  state.write({ now: { step: 'returning', to, from, error }, last: state.read().last })
+  await service.stop()
+  // The link is first: a board that boots here must not change the restored journal with the new version.
+  world.link(from)
+  world.restore()
+  end(world, to, error)
+  await service.start()
+  world.tidy([from])
+}
+
+const end = ({ state }: UpdaterWorld, release: DesiredRelease, error: string | null): void =>
+  state.write({ now: { step: 'idle' }, last: { release, error: error?.slice(0, MAX_ERROR) ?? null } })
+
+/** Continues or undoes the step that a power failure or a stop interrupted. */
+async function recover(world: UpdaterWorld, settings: UpdaterSettings): Promise<void> {
+  const { state, service } = world
+  const { now, last } = state.read()
+  if (now.step === 'idle') return
+  if (now.step === 'returning') return giveUp(world, now)
+  if (now.step !== 'confirming' || world.linked() !== now.to.version) {
+    // The link is unchanged: the former version runs, and the update begins again.
+    state.write({ now: { step: 'idle' }, last })
+    return service.start()
+  }
+  const starts = now.starts + 1
+  if (starts >= MAX_STARTS) return giveUp(world, { ...now, error: 'the board restarted repeatedly' })
+  state.write({ now: { ...now, starts }, last })
+  await service.start()
+  return confirm(world, settings, now)
+}

@@ -1,0 +1,159 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { basename, dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { z } from 'zod'
+import { PRODUCT_VERSION } from '../../protocol/build.ts'
+import type { Log } from '../../protocol/model/log.ts'
+import type { SettingsOf } from '../../protocol/model/program-settings.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import type { edgeSettings } from '../../protocol/settings/hub.ts'
+import { Sqlite } from '../journal/sqlite-driver.ts'
+import { replaceText } from '../replace-text.ts'
+import { copyDurably, syncFolder } from './durable.ts'
+import { DesiredFile, IDLE, readJson, updateFiles, UpdateState } from './files.ts'
+import type { ServiceHealth, UpdaterWorld } from './updater.ts'
+
+type Settings = Pick<SettingsOf<typeof edgeSettings>, 'store' | 'local' | 'update'>
+
+const UNIT = 'larder-edge.service'
+const run = promisify(execFile)
+
+/** The real machine: systemd, the folder of the releases, the journal, and the hub's local API. */
+export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): UpdaterWorld {
+  const { store, update } = settings
+  const files = updateFiles(store)
+  const link = join(files.releases, 'current')
+  const copy = join(files.releases, 'journal')
+  const linked = (): string | null => {
+    try {
+      return basename(readlinkSync(link))
+    } catch {
+      return null
+    }
+  }
+  return {
+    clock,
+    log,
+    desired: () => readJson(files.desired, DesiredFile) ?? null,
+    // The updater is a part of the Debian package, and has its version.
+    running: () => linked() ?? PRODUCT_VERSION,
+    state: {
+      read: () => readJson(files.state, UpdateState) ?? IDLE,
+      write: (state) => replaceText(files.state, `${JSON.stringify(state)}\n`),
+    },
+    async install(release) {
+      const { fetchRelease } = await import('./fetch-release.ts')
+      mkdirSync(files.releases, { recursive: true, mode: 0o700 })
+      const root = update.root ?? files.root
+      await fetchRelease(release, { releases: files.releases, root, arch: process.arch })
+    },
+    linked,
+    link(version) {
+      if (version === null) rmSync(link, { force: true })
+      else {
+        rmSync(`${link}.new`, { force: true })
+        symlinkSync(version, `${link}.new`)
+        renameSync(`${link}.new`, link)
+      }
+      syncFolder(files.releases)
+    },
+    service: {
+      stop: async () => void (await run('systemctl', ['stop', UNIT])),
+      start: async () => void (await run('systemctl', ['start', '--no-block', UNIT])),
+    },
+    isBusy: () => isBusy(store),
+    backUp() {
+      rmSync(copy, { force: true })
+      if (!existsSync(store)) return
+      // The log of SQLite moves into the file.
+      withJournal(store, (db) => db.pragma('wal_checkpoint(TRUNCATE)'))
+      copyDurably(store, copy)
+    },
+    restore() {
+      if (!existsSync(copy) || versionOf(copy) === versionOf(store)) return
+      const draft = `${store}.former`
+      copyDurably(copy, draft)
+      for (const part of ['-wal', '-shm']) rmSync(store + part, { force: true })
+      renameSync(draft, store)
+      syncFolder(dirname(store))
+    },
+    health: () => healthOf(settings.local),
+    tidy(kept) {
+      for (const name of readdirSync(files.releases)) {
+        const isKept = [...kept, 'current', 'metadata'].includes(name)
+        if (!isKept) rmSync(join(files.releases, name), { recursive: true, force: true })
+      }
+    },
+  }
+}
+
+function withJournal<T>(path: string, work: (db: InstanceType<typeof Sqlite>) => T): T {
+  const db = new Sqlite(path, { fileMustExist: true, timeout: 5000 })
+  try {
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** The version of the tables; undefined if the journal is damaged. */
+function versionOf(path: string): number | undefined {
+  try {
+    return withJournal(path, (db) => Number(db.pragma('user_version', { simple: true })))
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether the journal has an order in progress. A journal that cannot be read has none. */
+function isBusy(store: string): boolean {
+  try {
+    const query = 'SELECT 1 FROM orders WHERE ended_at IS NULL LIMIT 1'
+    return withJournal(store, (db) => db.prepare(query).get() !== undefined)
+  } catch {
+    return false
+  }
+}
+
+const Health = z.object({
+  failing: z.array(z.string()),
+  version: z.string(),
+  sync: z.object({ phase: z.string(), reason: z.string().nullish() }),
+  silent_controllers: z.array(z.string()),
+})
+
+async function healthOf(local: Settings['local']): Promise<ServiceHealth | undefined> {
+  try {
+    const { failing, version, sync, silent_controllers: silent } = Health.parse(JSON.parse(await read(local)))
+    const isWelcomed = sync.phase === 'welcomed'
+    const problem =
+      failing.length > 0
+        ? `the service is not ready: ${failing.join(', ')}`
+        : isWelcomed
+          ? undefined
+          : `the cloud does not welcome the hub: ${sync.reason ?? sync.phase}`
+    return { version, problem, silent }
+  } catch {
+    return undefined
+  }
+}
+
+const ANSWER_MS = 5000
+
+/** `GET /health` of the local API. Its certificate names the hub, not the loopback address. */
+function read({ host, port, cert }: Settings['local']): Promise<string> {
+  const address = host === '0.0.0.0' || host === '::' ? 'localhost' : host
+  const request = cert === undefined ? requestHttp : requestHttps
+  const signal = AbortSignal.timeout(ANSWER_MS)
+  return new Promise((resolve, reject) => {
+    request({ host: address, port, path: '/health', rejectUnauthorized: false, signal }, (response) => {
+      text(response).then(resolve, reject)
+    })
+      .once('error', reject)
+      .end()
+  })
+}

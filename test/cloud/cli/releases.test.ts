@@ -1,0 +1,57 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { runCommandLine } from '../../../cloud/cli/command-line.ts'
+import { releaseCommands } from '../../../cloud/cli/releases.ts'
+import { processor, tarballOf } from '../../support/release.ts'
+import { virtualRuntime } from '../../world/clock.ts'
+import { cloudFolder } from './cloud-folder.ts'
+
+const { folder, environment, db } = await cloudFolder()
+const runtime = virtualRuntime()
+
+const releases = (...args: string[]) => runCommandLine(releaseCommands(runtime), args, environment)
+const keys = join(folder, 'keys')
+const V1 = '2026.3.1+0a1b2c3'
+const V2 = '2026.4.1+1b2c3d4'
+
+test('an operator creates keys once, and adds and lists signed releases with an audit record', async () => {
+  expect(await releases('keygen', '--to', keys)).toMatchObject({ exitCode: 0 })
+  expect(await releases('keygen', '--to', keys)).toMatchObject({ exitCode: 1 })
+  expect(await releases('list')).toMatchObject({ exitCode: 0, stdout: '[]\n' })
+  const added = await releases('add', tarballOf(V1), '--keys', keys)
+  expect(added).toMatchObject({ exitCode: 0 })
+  const first = JSON.parse(added.stdout) as Record<string, unknown>
+  expect(first).toMatchObject({ version: V1, processor, file: `larder-hub_${V1}_${processor}.tar.gz` })
+  expect(first['sha256']).toMatch(/^[0-9a-f]{64}$/)
+  expect(await releases('add', tarballOf(V2), '--keys', keys)).toMatchObject({ exitCode: 0 })
+  const listed = JSON.parse((await releases('list')).stdout) as { version: string }[]
+  expect(listed.map(({ version }) => version).toSorted()).toEqual([V1, V2])
+  const acts = await db.kysely.selectFrom('audit_log').select(['action', 'object']).execute()
+  expect(acts.map(({ action }) => action)).toEqual(['releases.add', 'releases.add'])
+  const kept = await db.kysely.selectFrom('media').select(['state', 'mime_type']).execute()
+  const stored = { state: 'kept', mime_type: 'application/gzip' }
+  expect(kept).toEqual([stored, stored])
+})
+
+test('a second release with the same version, foreign keys, and a file that is not a package are refused with status 1', async () => {
+  expect(await releases('add', tarballOf(V1), '--keys', keys)).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('the version exists') as string,
+  })
+  const foreign = join(folder, 'foreign')
+  await releases('keygen', '--to', foreign)
+  const refused = { exitCode: 1, stderr: expect.stringContaining('bad signature') as string }
+  expect(await releases('add', tarballOf('2026.5.1+1'), '--keys', foreign)).toMatchObject(refused)
+  writeFileSync(join(foreign, 'root.json'), readFileSync(join(keys, 'root.json')))
+  expect(await releases('add', tarballOf('2026.5.1+1'), '--keys', foreign)).toMatchObject(refused)
+  const other = join(folder, 'other.tar.gz')
+  writeFileSync(other, 'no tarball')
+  expect(await releases('add', other, '--keys', keys)).toMatchObject({ exitCode: 1 })
+  expect(await db.kysely.selectFrom('media').select('key').execute()).toHaveLength(2)
+})
+
+test('a missing option is wrong usage', async () => {
+  expect(await releases('keygen')).toMatchObject({ exitCode: 2 })
+  expect(await releases('add', 'x.tar.gz')).toMatchObject({ exitCode: 2 })
+})

@@ -1,0 +1,157 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { readDesired, storeUpdateReports } from '../../../cloud/gateway/desired-state.ts'
+import { rolloutWork, showRollout, startRollout } from '../../../cloud/operations/releases/rollouts.ts'
+import { openDatabase } from '../../../cloud/platform/store/database.ts'
+import { reportOf } from '../../../edge/update/files.ts'
+import { update } from '../../../edge/update/updater.ts'
+import { sleep } from '../../../protocol/model/runtime.ts'
+import { seededChance } from '../../simulation/chance.ts'
+import { addTestRelease } from '../../support/release.ts'
+import { virtualRuntime } from '../../world/clock.ts'
+import { testContext } from '../../world/context.ts'
+import { seedHub } from '../../world/seeds.ts'
+import { NEW, OLD, PowerCut, updateBoard, updaterSettings, type Health } from '../../world/update-board.ts'
+import { testMedia } from '../support/media.ts'
+
+const HUBS = 30
+const TICK_MS = 5000
+const REBOOT_MS = 20_000
+
+interface FleetOptions {
+  newVersion?: Health
+  powerCuts?: boolean
+  seed?: number
+}
+
+/** Hubs with orders in progress and the previous release, and a rollout to all of them. */
+async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: FleetOptions = {}) {
+  const chance = seededChance(seed)
+  const runtime = virtualRuntime()
+  const { clock } = runtime
+  const db = openDatabase({ url: 'sqlite::memory:' })
+  onTestFinished(() => db.close())
+  await db.migrate()
+  const context = testContext(db, runtime)
+  await addTestRelease(context, testMedia(context), NEW)
+  const ended = new AbortController()
+  const hubs = Array.from({ length: HUBS }, (_, index) => {
+    const cutAt = powerCuts ? chance.between(1, 9) : Infinity
+    const board = updateBoard({ clock, newVersion, changesJournal: index % 2 === 0, cutAt })
+    board.disk.desired = null
+    // Every third hub has an order in progress at the start.
+    let busyUntil = index % 3 === 0 ? clock.now() + chance.between(0, 600_000) : 0
+    const hub = { hubId: index + 1, board, cuts: 0, darkMs: 0, sold: 0, stoppedDuringOrders: 0 }
+    board.world.isBusy = () => clock.now() < busyUntil
+    const stop = board.world.service.stop.bind(board.world.service)
+    board.world.service.stop = async () => {
+      if (board.linked() === OLD && clock.now() < busyUntil) hub.stoppedDuringOrders += 1
+      await stop()
+    }
+    const run = async (): Promise<void> => {
+      while (!ended.signal.aborted) {
+        try {
+          await update(board.world, updaterSettings)
+        } catch (error) {
+          if (!(error instanceof PowerCut)) throw error
+          hub.cuts += 1
+          board.cut()
+          await sleep(clock, REBOOT_MS)
+          board.boot()
+        }
+        await sleep(clock, updaterSettings.checkMs)
+      }
+    }
+    const sell = (): void => {
+      if (!board.serves()) hub.darkMs += TICK_MS
+      else if (clock.now() >= busyUntil && chance.happens(0.02)) {
+        busyUntil = clock.now() + 60_000
+        hub.sold += 1
+      }
+    }
+    return { ...hub, hub, run, sell }
+  })
+  for (const { hubId } of hubs) {
+    await seedHub(db, hubId)
+    const session = { session: '0'.repeat(32), process_id: 'one', is_connected: 1, lease_until: 0 } as const
+    await db.kysely
+      .insertInto('hub_sessions')
+      .values({ hub_id: hubId, ...session, software: OLD, last_heard_at: 0 })
+      .execute()
+  }
+  const id = await db.transact((tx) =>
+    startRollout(tx, context, { version: NEW, waves: ['1', '10%', '100%'], failures: '10%' }),
+  )
+  const work = rolloutWork(context, 'https://larder.example/releases')['rollout']!
+  const runs = hubs.map(({ run }) => run())
+  return {
+    hubs: hubs.map(({ hub }) => hub),
+    show: () => showRollout(db.kysely, id),
+    /** Passes time until the rollout and its hubs have ended. */
+    untilEnd: async (): Promise<void> => {
+      let isOpen = true
+      for (let ticks = 0; isOpen && ticks < 5000; ticks += 1) {
+        await clock.pass(TICK_MS)
+        for (const { hubId, board, sell } of hubs) {
+          sell()
+          if (!board.serves()) continue
+          // The hub is connected: it receives its desired release, and sends a hello.
+          board.disk.desired = (await readDesired(db.kysely, hubId)).software ?? null
+          const report = reportOf(board.disk.state)
+          await db.transact((tx) =>
+            storeUpdateReports(tx, [
+              { hubId, hello: { desired: { applied: 1, failed: null, ...(report && { update: report }) } } },
+            ]),
+          )
+          const heard = { software: `larder-edge ${board.linked()}`, last_heard_at: clock.now() }
+          await db.kysely.updateTable('hub_sessions').set(heard).where('hub_id', '=', hubId).execute()
+        }
+        isOpen = (await work.run({ subject: id } as never)).next !== null
+      }
+      ended.abort()
+      await clock.pass(updaterSettings.confirmMs * 2)
+      await Promise.all(runs)
+    },
+  }
+}
+
+test('a good release reaches all 30 hubs during sales, and no hub stops during an order or is dark for more than a minute', async () => {
+  const { hubs, untilEnd, show } = await fleet()
+  await untilEnd()
+  const shown = await show()
+  expect(shown.state).toBe('completed')
+  expect(shown.hubs.map(({ state }) => state)).toEqual(Array<string>(HUBS).fill('succeeded'))
+  for (const { board, darkMs, stoppedDuringOrders } of hubs) {
+    expect([board.linked(), board.serves(), stoppedDuringOrders]).toEqual([NEW, true, 0])
+    expect(darkMs).toBeLessThanOrEqual(60_000)
+  }
+  expect(hubs.reduce((sum, { sold }) => sum + sold, 0)).toBeGreaterThan(HUBS)
+}, 120_000)
+
+test.each(['crashes', 'never becomes ready', 'loses a controller'] as const)(
+  'a release that %s is tried by the first wave only, which returns by itself within the time',
+  async (newVersion) => {
+    const { hubs, untilEnd, show } = await fleet({ newVersion })
+    await untilEnd()
+    const shown = await show()
+    expect(shown.state).toBe('stopped')
+    expect(shown.hubs[0]).toMatchObject({ hub_id: 1, state: 'rolled_back' })
+    expect(shown.hubs[0]!.error).toBeTruthy()
+    expect(shown.hubs.slice(1).every(({ state }) => state === 'pending')).toBe(true)
+    expect(hubs[0]!.board.ran).toEqual([NEW, OLD])
+    expect(hubs.slice(1).flatMap(({ board }) => board.ran)).toEqual([])
+    for (const { board } of hubs) expect([board.linked(), board.serves()]).toEqual([OLD, true])
+  },
+  120_000,
+)
+
+test.each([1, 2, 3, 4, 5])(
+  'after power failures at random steps every hub serves, with the new release (seed %i)',
+  async (seed) => {
+    const { hubs, untilEnd, show } = await fleet({ powerCuts: true, seed })
+    await untilEnd()
+    expect((await show()).state).toBe('completed')
+    for (const { board } of hubs) expect([board.linked(), board.serves()]).toEqual([NEW, true])
+    expect(hubs.reduce((sum, { cuts }) => sum + cuts, 0)).toBeGreaterThan(15)
+  },
+  120_000,
+)

@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest'
+import {
+  nextStep,
+  planWaves,
+  type Rollout,
+  type RolloutHub,
+  type Step,
+} from '../../../cloud/operations/releases/waves.ts'
+import type { UpdateReport } from '../../../protocol/mqtt/session.ts'
+
+const NEW = '2026.4.1+0000002'
+const id = '019a0000-0000-7000-8000-000000000001'
+const rollout: Rollout = { id, version: NEW, failures: '10%', state: 'running' }
+const HOUR = 3_600_000
+const offlineMs = 24 * HOUR
+
+const report = (state: UpdateReport['state'], error?: string): UpdateReport => ({
+  version: NEW,
+  rollout: id,
+  state,
+  ...(error !== undefined && { error }),
+})
+const hub = (hubId: number, wave: number, parts: Partial<RolloutHub> = {}): RolloutHub => ({
+  hubId,
+  wave,
+  state: 'pending',
+  error: null,
+  givenAt: null,
+  lastHeardAt: 0,
+  version: '2026.3.1+0000001',
+  report: null,
+  ...parts,
+})
+const step = (hubs: readonly RolloutHub[], parts: Partial<Rollout> = {}, now = 0): Step =>
+  nextStep({ ...rollout, ...parts }, hubs, { now, offlineMs })
+const changesOf = ({ changed }: Step) => changed.map(({ hubId, state, givenAt }) => [hubId, state, givenAt])
+
+test('waves count hubs in the order of their ids, and a percentage is rounded up', () => {
+  const waves = (hubs: number, ...amounts: string[]) => [
+    ...planWaves(
+      Array.from({ length: hubs }, (_, index) => hubs - index),
+      amounts,
+    ).values(),
+  ]
+  expect(waves(12, '1', '10%', '100%')).toEqual([1, 2, ...Array<number>(10).fill(3)])
+  expect(waves(3, '1', '10%', '100%')).toEqual([1, 3, 3])
+  expect(waves(3, '2', '50%')).toEqual([1, 1])
+  expect(waves(0, '100%')).toEqual([])
+})
+
+test('a wave gets the release only after every hub of the former wave has ended', () => {
+  const first = step([hub(1, 1), hub(2, 2)])
+  expect(changesOf(first)).toEqual([[1, 'pending', 0]])
+  for (const state of ['downloading', 'waiting', 'confirming'] as const) {
+    const { changed } = step([hub(1, 1, { givenAt: 0, report: report(state) }), hub(2, 2)])
+    expect(changed).toMatchObject([{ hubId: 1, state, givenAt: 0 }])
+  }
+  const second = step([hub(1, 1, { givenAt: 0, report: report('succeeded') }), hub(2, 2)], {}, 5)
+  expect(changesOf(second)).toEqual([
+    [1, 'succeeded', 0],
+    [2, 'pending', 5],
+  ])
+  const last = step([
+    hub(1, 1, { state: 'succeeded' }),
+    hub(2, 2, { givenAt: 5, report: report('succeeded') }),
+  ])
+  expect(last).toMatchObject({ state: 'completed', isOpen: false })
+})
+
+test('a report of another rollout does not count, and a hub with the version already has succeeded', () => {
+  const other = { ...report('failed'), rollout: '019a0000-0000-7000-8000-000000000002' }
+  expect(changesOf(step([hub(1, 1, { report: other })]))).toEqual([[1, 'pending', 0]])
+  expect(step([hub(1, 1, { givenAt: 0, report: other })]).changed).toEqual([])
+  expect(changesOf(step([hub(1, 1, { version: NEW })]))).toEqual([[1, 'succeeded', null]])
+})
+
+test('more failures in a wave than allowed stop the rollout, and hubs that have not switched lose the release', () => {
+  const hubs = [
+    hub(1, 1, { givenAt: 0, report: report('failed', 'crashes') }),
+    hub(2, 1, { givenAt: 0, report: report('waiting') }),
+    hub(3, 1, { givenAt: 0, report: report('confirming') }),
+    hub(4, 2),
+  ]
+  const stopped = step(hubs)
+  expect(stopped).toMatchObject({ state: 'stopped', isOpen: true })
+  expect(changesOf(stopped)).toEqual([
+    [1, 'rolled_back', 0],
+    [2, 'pending', null],
+    [3, 'confirming', 0],
+  ])
+  const after = step(
+    [
+      hub(1, 1, { state: 'rolled_back' }),
+      hub(3, 1, { state: 'confirming', givenAt: 0, report: report('succeeded') }),
+    ],
+    { state: 'stopped' },
+  )
+  expect(after).toMatchObject({ state: 'stopped', isOpen: false })
+  expect(changesOf(after)).toEqual([[3, 'succeeded', 0]])
+  expect(step(hubs, { failures: '50%' }).state).toBe('running')
+  expect(step(hubs, { failures: '1' }).state).toBe('running')
+  expect(step(hubs, { failures: '0' }).state).toBe('stopped')
+})
+
+test('a paused rollout gives the release to no further hub, and an aborted rollout withdraws it', () => {
+  const hubs = [hub(1, 1, { state: 'waiting', givenAt: 0, report: report('waiting') }), hub(2, 2)]
+  expect(step(hubs, { state: 'paused' })).toMatchObject({ state: 'paused', changed: [], isOpen: true })
+  const paused = [hub(1, 1, { state: 'succeeded' }), hub(2, 2)]
+  expect(step(paused, { state: 'paused' })).toMatchObject({ changed: [], isOpen: true })
+  const aborted = step(hubs, { state: 'aborted' })
+  expect(changesOf(aborted)).toEqual([[1, 'pending', null]])
+  expect(aborted).toMatchObject({ state: 'aborted', isOpen: false })
+})
+
+test('a hub that is offline for the whole time is skipped, and a hub that is silent since its switch has failed', () => {
+  const hubs = [
+    hub(1, 1, { givenAt: 0 }),
+    hub(2, 1, { givenAt: 0, report: report('waiting'), lastHeardAt: HOUR }),
+    hub(3, 1, { givenAt: 0, report: report('confirming') }),
+  ]
+  const { changed } = step(hubs, { failures: '100%' }, offlineMs)
+  expect(changed).toMatchObject([
+    { hubId: 1, state: 'skipped', error: 'offline', givenAt: null },
+    { hubId: 2, state: 'waiting', givenAt: 0 },
+    { hubId: 3, state: 'rolled_back', error: 'silent since the switch' },
+  ])
+  const dead = step([hub(1, 1, { givenAt: 0, lastHeardAt: offlineMs })], {}, offlineMs)
+  expect(dead.changed).toMatchObject([{ state: 'skipped', error: 'no progress' }])
+})

@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { addToMetadata, makeKeys } from '../../../cloud/operations/releases/metadata.ts'
+import { fetchRelease } from '../../../edge/update/fetch-release.ts'
+import { RefusedRelease } from '../../../edge/update/updater.ts'
+import { processor, tarballOf } from '../../support/release.ts'
+
+const V1 = '2026.3.1+0000001'
+const V2 = '2026.4.1+0000002'
+const YEAR = 365 * 86_400_000
+const fileOf = (version: string) => `larder-hub_${version}_${processor}.tar.gz`
+let now: number
+beforeAll(() => {
+  now = Date.now()
+})
+
+/** A server of releases, and a hub that trusts its root. */
+async function world() {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-fetch-'))
+  const keys = makeKeys(now)
+  const root = join(folder, 'root.json')
+  writeFileSync(root, keys['root.json'])
+  /** The served content by path. */
+  const served = new Map<string, Buffer>()
+  const requests: string[] = []
+  /** The server ends the connection after this many bytes of a file. */
+  let cutAfter = Infinity
+  const server = createServer((request, response) => {
+    const content = served.get(decodeURIComponent(request.url!))
+    const { range } = request.headers
+    requests.push(`${request.url!.replace(/^.*\//, '')} ${range ?? ''}`)
+    if (!content) return void response.writeHead(404).end()
+    const first = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0)
+    const part = content.subarray(first)
+    response.writeHead(first > 0 ? 206 : 200, { 'Content-Length': part.length })
+    if (part.length <= cutAfter || !request.url!.includes('/files/')) return void response.end(part)
+    response.write(part.subarray(0, cutAfter), () => setTimeout(() => response.destroy(), 200))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+    rmSync(folder, { recursive: true })
+  })
+  let list: Record<string, string> | undefined
+  const releases = join(folder, 'releases')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    root,
+    served,
+    requests,
+    installed: (version: string) => existsSync(join(releases, version, 'hub/package.json')),
+    cut: (bytes: number) => (cutAfter = bytes),
+    add: (version: string, { signing = keys['signing.key'], at = now } = {}) => {
+      const content = readFileSync(tarballOf(version))
+      const sha256 = createHash('sha256').update(content).digest('hex')
+      const file = { path: fileOf(version), bytes: content.length, sha256 }
+      list = addToMetadata(keys['root.json'], list?.['targets.json'], file, { signing, now: at })
+      for (const [name, text] of Object.entries(list)) served.set(`/metadata/${name}`, Buffer.from(text))
+      served.set(`/files/${fileOf(version)}`, content)
+      return new Map(served)
+    },
+    fetch: (version: string) =>
+      fetchRelease(
+        { version, url, rollout: '019a0000-0000-7000-8000-000000000001' },
+        { releases, root, arch: process.arch },
+      ),
+  }
+}
+
+test('a hub installs a signed release, and a later one', async () => {
+  const { add, fetch, installed } = await world()
+  add(V1)
+  await fetch(V1)
+  add(V2)
+  await fetch(V2)
+  expect([installed(V1), installed(V2)]).toEqual([true, true])
+  await expect(fetch('2026.5.1+3')).rejects.toThrow('does not contain')
+})
+
+test('a download that was cut is continued from its last byte', async () => {
+  const { add, fetch, installed, cut, requests } = await world()
+  add(V1)
+  cut(100)
+  const failure: unknown = await fetch(V1).catch((error: unknown) => error)
+  expect(failure).not.toBeInstanceOf(RefusedRelease)
+  expect(installed(V1)).toBe(false)
+  cut(Infinity)
+  await fetch(V1)
+  expect(installed(V1)).toBe(true)
+  expect(requests.at(-1)).toMatch(/ bytes=\d+-$/)
+})
+
+test('a hub without a trusted root refuses every list', async () => {
+  const { add, fetch, root } = await world()
+  add(V1)
+  rmSync(root)
+  await expect(fetch(V1)).rejects.toThrow('UPDATE_ROOT')
+})
+
+test.each([
+  [
+    'an older list than the hub has verified (rollback)',
+    async ({ add, served, fetch }: Awaited<ReturnType<typeof world>>) => {
+      const old = add(V1)
+      add(V2)
+      await fetch(V2)
+      for (const [path, content] of old) served.set(path, content)
+      return V1
+    },
+  ],
+  [
+    'a list that another key signed',
+    async ({ add, served }: Awaited<ReturnType<typeof world>>) => {
+      add(V1)
+      const foreign = await world()
+      for (const [path, content] of foreign.add(V1)) served.set(path, content)
+      return V1
+    },
+  ],
+  [
+    'an expired list',
+    ({ add }: Awaited<ReturnType<typeof world>>) => {
+      add(V1, { at: now - YEAR - 1000 })
+      return Promise.resolve(V1)
+    },
+  ],
+  [
+    'truncated metadata',
+    ({ add, served }: Awaited<ReturnType<typeof world>>) => {
+      add(V1)
+      const whole = served.get('/metadata/targets.json')!
+      served.set('/metadata/targets.json', whole.subarray(0, whole.length - 20))
+      return Promise.resolve(V1)
+    },
+  ],
+  [
+    'a truncated release',
+    ({ add, served }: Awaited<ReturnType<typeof world>>) => {
+      add(V1)
+      const path = `/files/${fileOf(V1)}`
+      served.set(path, served.get(path)!.subarray(0, 50))
+      return Promise.resolve(V1)
+    },
+  ],
+  [
+    'a release with other content',
+    ({ add, served }: Awaited<ReturnType<typeof world>>) => {
+      add(V1)
+      const path = `/files/${fileOf(V1)}`
+      served.set(path, Buffer.alloc(served.get(path)!.length))
+      return Promise.resolve(V1)
+    },
+  ],
+])('the hub refuses %s, and installs nothing', async (_, prepare) => {
+  const hub = await world()
+  const version = await prepare(hub)
+  await expect(hub.fetch(version)).rejects.toThrow(RefusedRelease)
+  expect(hub.installed(version)).toBe(false)
+})
