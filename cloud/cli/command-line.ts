@@ -171,7 +171,7 @@ async function execute(subcommand: Subcommand, input: WithoutStore): Promise<unk
 
 /**
  * Throws an error with a readable message if the database cannot be opened or reached. If there is no
- * database, a command that creates none gets an empty one in memory. Otherwise an operator who forgot
+ * database, a command that does not create one works on an empty database in memory. Otherwise an operator who forgot
  * DATABASE_URL would leave a file that looks like the installation's.
  */
 async function openStore(url: string, use: 'creates' | undefined, warn: Terminal['warn']) {

@@ -80,7 +80,7 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
     expect(deposits).toEqual([{ status: 'canceled' }])
   })
 
-  test('a resolved alarm ends in time after a clock correction', async () => {
+  test('a resolved alarm is removed on schedule after the clock is corrected', async () => {
     const line = { hubId: 1, kind: 'controller_silent', subject: 'bin 1' } as const
     const shop = await correctClock(({ context }) =>
       context.db.transact(async (tx) => {

@@ -98,7 +98,7 @@ function Service(): JSX.Element {
       <div class="collapse-content grid gap-2">
         <p class="text-sm">{software.value}</p>
         <p class="quiet text-sm">
-          A restart takes seconds. What runs on controllers runs on, and no order is lost.
+          A restart takes seconds. Controllers finish their movements, and no order is lost.
         </p>
         <HoldButton class="btn-warning justify-self-start" onHeld={() => void act('Restart', 'restart')}>
           Restart the service

@@ -64,7 +64,7 @@ test('a hub with locked rows does not delay simultaneous ones', async () => {
   expect(hubs.map(({ welcomes }) => welcomes.length)).toEqual([1, 1, 0, 1])
 })
 
-test('a request that a down database refuses is made once, not for each hub', async () => {
+test('a request that fails because the database is down is made once, not for each hub', async () => {
   const { asked, domain } = failingFor(() => withCode('ECONNREFUSED'))
   const { hubs, connectAtOnce } = await setUp(40, { domain })
   await connectAtOnce()

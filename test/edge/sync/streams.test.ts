@@ -227,7 +227,7 @@ describe("the cloud's stream", () => {
     expect(cloud.unsent).toBe(0)
   })
 
-  test('the cloud’s stream starts from the beginning under a new epoch, but not under an epoch that was left', () => {
+  test('the cloud sends its stream from the beginning under a new epoch, but not under a former epoch', () => {
     const { clock, line, cloud, db, start } = setUp()
     const hub = start()
     clock.advance(10)

@@ -146,7 +146,7 @@ onEachProcessor('crashes in the middle of money operations', (open, stripe) => {
     )
   })
 
-  test('a crash anywhere in a report of a short order loses no refund', async () => {
+  test('a crash at any step of a report of missing units loses no refund', async () => {
     await atEachCheckpoint(
       open,
       paid,

@@ -114,7 +114,7 @@ onEachDatabase('migrations', (open) => {
     expect({ schema: await schemaOf(fresh), migrations: await applied(fresh) }).toEqual(upgraded)
   })
 
-  test('software older than the database is refused with a sentence, and changes nothing', async () => {
+  test('software that is older than the database does not start, says why, and changes nothing', async () => {
     const db = await openWithoutTables()
     const statements = () => ['alter table owners add column nickname text']
     await migrate(db.kysely, db.kind, { numbered: [{ name: '9999-nicknames', statements }] })
