@@ -194,11 +194,10 @@ describe('the owner’s console', () => {
     TEST_MS,
   )
 
-  for (const [width, colorScheme] of [
-    [390, 'dark'],
-    [768, 'light'],
-    [1400, 'light'],
-  ] as const)
+  const schemes = ['light', 'dark'] as const
+  for (const [width, colorScheme] of [390, 768, 1400].flatMap((width) =>
+    schemes.map((scheme) => [width, scheme] as const),
+  ))
     browserTest(
       `at ${width} pixels, ${colorScheme}, no page of the console scrolls sideways, and axe finds no serious problem`,
       async () => {
