@@ -103,15 +103,17 @@ async function load(browser: Browser, url: string, isSlow: boolean): Promise<Loa
       bytes[kind] = (bytes[kind] ?? 0) + encodedDataLength
     })
     await page.goto(url, { waitUntil: 'commit' })
-    const usable = await page.waitForFunction<number>(
-      "document.querySelector('[data-product] button:not([disabled])') && performance.now()",
-      undefined,
-      { polling: 'raf', timeout: READY_MS },
-    )
+    const usableMs = await page.evaluate<number>(`new Promise((done) => {
+      const look = () =>
+        document.querySelector('[data-product] button:not([disabled])')
+          ? done(performance.now())
+          : requestAnimationFrame(look)
+      look()
+    })`)
     await page.waitForLoadState('networkidle')
     const of = (...names: string[]): number => names.reduce((sum, name) => sum + (bytes[name] ?? 0), 0) / 1000
     return {
-      usableMs: await usable.jsonValue(),
+      usableMs,
       codeKb: of('Script', 'Stylesheet'),
       picturesKb: of('Image'),
     }
