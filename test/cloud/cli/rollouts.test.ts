@@ -99,7 +99,7 @@ test('a rollout is paused, resumed and aborted, and a change that its state does
   for (const change of ['pause', 'resume', 'abort'])
     expect(await rollouts(change)).toMatchObject({ exitCode: 1 })
   expect(await rollouts('pause', 'unknown')).toMatchObject({ exitCode: 1 })
-  const acts = await db.kysely.selectFrom('audit_log').select('action').execute()
+  const acts = await db.kysely.selectFrom('audit_log').select('action').orderBy('id').execute()
   expect(acts.map(({ action }) => action)).toEqual([
     'rollouts.start',
     'rollouts.start',
