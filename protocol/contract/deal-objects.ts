@@ -195,7 +195,7 @@ export const NewReward = z
     discount_pct_or_price: Amount.nullable()
       .default(null)
       .describe(
-        'Percent (1 to 100) for `PERCENT_OFF`, cents for `AMOUNT_OFF` and `FIXED_PRICE`. Other types need no value.',
+        'Percent (1 to 100) for `PERCENT_OFF`, cents for `AMOUNT_OFF` and `FIXED_PRICE`. If it is left out: none. The other types need no value.',
       ),
   })
   .superRefine(({ type, discount_pct_or_price: value }, context) => {
