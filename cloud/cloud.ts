@@ -39,6 +39,7 @@ import { descriptionHandlers } from './platform/http/description-handlers.ts'
 import { certificateWork, type KnownCertificate } from './operations/alarms/certificates.ts'
 import { workAlarmWork, workObserver } from './operations/alarms/work-alarms.ts'
 import { mailWork, type SendMail } from './operations/alarms/mail.ts'
+import { morningWork } from './operations/reports/morning-mail.ts'
 import { diagnosisWork } from './operations/hubs/diagnoses.ts'
 import { hubWork } from './operations/hubs/hub-events.ts'
 import { changeWork } from './operations/ssh/bin-changes.ts'
@@ -332,6 +333,7 @@ function dueWork(
     ...workAlarmWork(context),
     ...certificateWork(context, certificates ?? (() => [])),
     ...mailWork(context, sendMail),
+    ...morningWork(context, sendMail),
     ...webhookWork({ context, addressOf: (key) => media.addressOf(key), poster }),
     ...retentionWork(context, media),
     ...media.work,

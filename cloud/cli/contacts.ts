@@ -9,20 +9,21 @@ import { recordAct, type CommandLine, type Options } from './command-line.ts'
 import { findOwner, numberOf, required, nameOf } from './options.ts'
 
 const usage = `Usage:
-  larder contacts add --owner NAME --email ADDRESS [--name NAME] [--severity info|warning|critical]
+  larder contacts add --owner NAME --email ADDRESS [--name NAME] [--severity info|warning|critical] [--morning on|off]
   larder contacts list [--owner NAME]
   larder contacts remove ID
 
 Recipients of an owner's alarms by mail. --severity is the lowest severity that is sent (default: warning). The service sends
 one mail when an incident begins and one when it ends. Mails of the same moments are combined. The service needs SMTP_URL.
-If the owner already has the address, \`add\` changes its name and severity. Prints JSON.`
+--morning on: the contact also gets the mail of each morning (default: off; larder mail --help). If the owner already has the
+address, \`add\` changes the rest. Prints JSON.`
 
 /** Recipients of alarms by mail. */
 export const contactCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {
     add: {
-      options: ['owner', 'email', 'name', 'severity'],
+      options: ['owner', 'email', 'name', 'severity', 'morning'],
       async run({ options, q, db }) {
         const owner = await findOwner(q, required(options, 'owner'))
         const email = required(options, 'email')
@@ -31,7 +32,7 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
         if (/[\r\n]/.test(options['name'] ?? ''))
           throw new UsageError('--name is one line of at most 200 letters')
         const name = options['name'] === undefined ? null : nameOf(options, 'name')
-        const changes = { name, severity: severityOf(options) }
+        const changes = { name, severity: severityOf(options), morning_mail: morningOf(options) }
         return db.transact(async (tx) => {
           const row = await tx.q
             .insertInto('alarm_contacts')
@@ -81,7 +82,13 @@ function severityOf(options: Options): Severity {
   return known
 }
 
-const viewContact = ({ created_at, ...contact }: Selectable<Tables['alarm_contacts']>) => ({
+function morningOf({ morning = 'off' }: Options): 0 | 1 {
+  if (morning !== 'on' && morning !== 'off') throw new UsageError(`--morning must be on or off: ${morning}`)
+  return morning === 'on' ? 1 : 0
+}
+
+const viewContact = ({ created_at, morning_mail, ...contact }: Selectable<Tables['alarm_contacts']>) => ({
   ...contact,
+  morning_mail: morning_mail === 1,
   created_at: timestamp(created_at),
 })

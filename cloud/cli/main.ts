@@ -16,6 +16,7 @@ const administration: Readonly<Record<string, (runtime: Runtime) => Promise<Comm
   'dead-letters': async (runtime) => (await import('./dead-letters.ts')).deadLetterCommands(runtime),
   contacts: async (runtime) => (await import('./contacts.ts')).contactCommands(runtime),
   hubs: async (runtime) => (await import('./hubs.ts')).hubCommands(runtime),
+  mail: async (runtime) => (await import('./mail.ts')).mailCommands(runtime),
   keys: async (runtime) => (await import('./keys.ts')).keyCommands(runtime),
   owners: async (runtime) => (await import('./owners.ts')).ownerCommands(runtime),
   payments: async (runtime) => (await import('./payments.ts')).paymentCommands(runtime),

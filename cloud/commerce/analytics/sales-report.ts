@@ -87,7 +87,7 @@ const groups = {
 /** Sums by their key; a product of several names has a row for each. */
 async function readSums(
   q: Queries,
-  books: readonly HubBook[],
+  books: readonly Pick<HubBook, 'hubId' | 'ownerId'>[],
   { from, to, by }: Range & { by: GroupBy },
 ): Promise<Sums[]> {
   const [part, key] = groups[by]
@@ -105,6 +105,13 @@ async function readSums(
     .execute()
   return rows.map((row) => ({ ...row, key: String(row[key as keyof typeof row]) }))
 }
+
+/** The figures of a hub's day under an owner. */
+export const readDay = async (
+  q: Queries,
+  book: Pick<HubBook, 'hubId' | 'ownerId'>,
+  day: Day,
+): Promise<Figures> => figuresOf(await readSums(q, [book], { from: day, to: day, by: 'day' }))
 
 /** Times are zero-filled, in order. Other rows are sorted by revenue. */
 function rowsOf(

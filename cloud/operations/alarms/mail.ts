@@ -17,6 +17,16 @@ export interface Mail {
 /** Sends one mail; rejects if the mail server has not accepted it. */
 export type SendMail = (mail: Mail) => Promise<void>
 
+/** Sends a mail as due work: a failure is repeated. Throws `Unavailable`. */
+export async function handOver(send: SendMail, mail: Mail): Promise<void> {
+  try {
+    await send(mail)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new Unavailable(`the mail server has not taken a mail: ${why}`, { cause: error })
+  }
+}
+
 /** The maximum number of alarms in one mail; the next mail contains the rest. */
 const MOST = 200
 
@@ -40,13 +50,7 @@ async function mailTo(
   context.checkpoint('mail.before-send')
   if (send === undefined)
     log.warn({ contactId, subject: mail.subject }, 'no SMTP_URL: an alarm is not mailed')
-  else
-    try {
-      await send(mail)
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
-      throw new Unavailable(`the mail server has not taken a mail: ${why}`, { cause: error })
-    }
+  else await handOver(send, mail)
   context.checkpoint('mail.after-send')
   return db.transact(async (tx) => {
     await tx.q

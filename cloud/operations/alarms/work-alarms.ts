@@ -104,6 +104,8 @@ const ofRow =
  */
 const finders: Readonly<Record<string, Find>> = {
   hub: ofHub,
+  // `HUB DAY CONTACT`
+  'morning.mail': (tx, subject, kind) => ofHub(tx, subject.split(' ')[0]!, kind),
   'sales.rebuild': ofHub,
   'bestsellers.hub': ofHub,
   order: ofOrder,

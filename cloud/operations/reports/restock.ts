@@ -37,7 +37,7 @@ interface Wanted {
 const placeOf = ({ hub_id, cabinet, shelf, row }: Pick<RestockRow, 'hub_id' | 'cabinet' | 'shelf' | 'row'>) =>
   [hub_id, cabinet, shelf, row].join('.')
 
-async function readRestock(q: Queries, wanted: Wanted): Promise<List<RestockRow>> {
+export async function readRestock(q: Queries, wanted: Wanted): Promise<List<RestockRow>> {
   const { hubs, cursor, limit } = wanted
   let rows = q
     .selectFrom('facings')

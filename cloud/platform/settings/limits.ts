@@ -14,6 +14,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
+import { databaseLimits } from './database-limits.ts'
 import { gatewayLimits } from './gateway-limits.ts'
 
 const SECOND = 1000
@@ -295,6 +296,14 @@ const eventLimits = limits('Events and notices', {
     webhooksPerOwner: many(16, 'Maximum number of webhooks of one owner.'),
     mailGatherMs: ms(2 * SECOND, 'Time for which alarms are collected into one mail to a contact.'),
   }),
+  morningMailAt: {
+    schema: z
+      .string()
+      .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'must be a time of the day, such as 07:00')
+      .transform((time) => Date.parse(`1970-01-01T${time}Z`)),
+    standard: '07:00',
+    describe: 'Time of the mail of each morning, by the clock of the hub.',
+  },
   eventBatch: within(1, 4000)(500, 'Number of events that get their place in the list at once.'),
   eventsInMemory: within(1, 100_000)(
     1000,
@@ -348,26 +357,6 @@ const workLimits = limits('Due work', {
     30,
     'Time after its last change after which a guest without any order, payment or points is deleted with its picture.',
   ),
-})
-
-/** PostgreSQL connections of one use, and their time limits. SQLite has one connection. */
-const pool = (prefix: string, of: string, [connections, waitMs, lockMs, statementMs]: readonly number[]) =>
-  prefixed(prefix, {
-    connections: some(connections!, `Maximum number of connections to PostgreSQL for ${of}.`),
-    waitMs: ms(waitMs!, `Maximum time for ${of} to wait for a free or a new connection.`, HOUR),
-    lockMs: ms(lockMs!, `Maximum time that a statement for ${of} waits for a lock.`, HOUR),
-    statementMs: ms(statementMs!, `Maximum time of a statement for ${of}, waiting for locks included.`, HOUR),
-  })
-
-/**
- * Connections by use, so that a slow or locked use does not stop the others. Hubs are served while requests hang, and
- * reads continue while writes wait for a lock.
- */
-const databaseLimits = limits('Database', {
-  reads: pool('DATABASE_READ', 'reads of requests', [8, 2 * SECOND, 2 * SECOND, 10 * SECOND]),
-  writes: pool('DATABASE_WRITE', 'transactions of requests', [8, 3 * SECOND, 3 * SECOND, 10 * SECOND]),
-  gateway: pool('DATABASE_GATEWAY', 'messages from and to hubs', [6, 5 * SECOND, 5 * SECOND, 10 * SECOND]),
-  background: pool('DATABASE_BACKGROUND', 'due work and live streams', [6, 10 * SECOND, 10 * SECOND, MINUTE]),
 })
 
 /** Every limit of the cloud: name, bounds, default and description. Settings in a group are decisions of operators. */

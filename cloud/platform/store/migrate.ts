@@ -102,6 +102,16 @@ export const numberedMigrations: readonly NumberedMigration[] = [
       ),
     ],
   },
+  {
+    name: '0006-morning-mail',
+    statements: (kind) => {
+      const int = kind === 'sqlite' ? 'integer' : 'bigint'
+      return [
+        `alter table alarm_contacts add column morning_mail ${int} not null check (morning_mail in (0, 1)) default 0`,
+        'alter table hubs add column morning_mail_on text',
+      ]
+    },
+  },
 ]
 
 /** The statement that creates a table. INT: an integer of 64 bits. */

@@ -45,6 +45,8 @@ export const alarmTables = {
     /** Minimum severity. */
     severity: oneOf(severities),
     created_at: instant.fixed,
+    /** Whether the contact gets the mail of each morning. */
+    morning_mail: flag.default(0),
   }).unique('owner_id', 'email'),
   /** Notifications that contacts have not received yet. */
   alarm_mails: defineTable({

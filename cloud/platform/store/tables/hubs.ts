@@ -79,6 +79,8 @@ export const hubTables = {
     /** Counts the changes of its settings and its hardware description. */
     desired_version: int.default(1),
     created_at: instant.fixed,
+    /** The last day, at the hub, of which the morning mails were queued. */
+    morning_mail_on: text.nullable,
   })
     .index('hubs_by_owner', ['owner_id'])
     .index('hubs_draining', ['draining_until'], 'draining_until is not null')

@@ -24,6 +24,7 @@ const pinned: Record<string, Record<CloudDatabase['kind'], string>> = {
   '0003-audit-lists': { sqlite: '97a65ed6ec153c76', postgres: '049ebc002581dbc4' },
   '0004-passkeys': { sqlite: '06bfd3314fe6b303', postgres: '6741586a9cd1bd51' },
   '0005-releases': { sqlite: '920405b229014daa', postgres: '7f317b2beff8a9f5' },
+  '0006-morning-mail': { sqlite: '150b8914993a3844', postgres: '97e20f06641a502c' },
 }
 
 test('the released statements of schema 1 are unchanged', () => {
