@@ -83,6 +83,7 @@ const expected: Record<string, Partial<Record<'sh' | 'js' | 'python', readonly R
   '07-orders.md': { sh: [/event: |data: \{.*"processing_status_name":"NEW"/] },
   '08-own-payments.md': { sh: [/the money is taken; bin \d/, /"status_code":202.*"processing_status":20/] },
   '10-events.md': { sh: [/"next_cursor":"evt_/], js: [/^order\.paid evt_/m] },
+  '10-reports.md': { sh: [/"gross_revenue"/, /^id,type,order_id,/m], js: [/^\d+ payments/m] },
   '11-testing.md': { sh: [/"payment_status":"completed"/, /"jam"/] },
   '12-going-live.md': { sh: [/200\n$/] },
 }
