@@ -8,6 +8,7 @@ export const long: readonly string[] = [
   'test/process/owners-are-notified.test.ts',
   'test/process/scenarios.test.ts',
   'test/process/chaos.test.ts',
+  'test/process/upgrade.test.ts',
   'test/process/rotation.test.ts',
   'test/process/restored-cloud.test.ts',
   'test/process/board-test.test.ts',
