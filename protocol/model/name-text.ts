@@ -14,4 +14,7 @@ export const normalName = (text: string): string =>
   text.normalize('NFC').replaceAll(MISLEADING, '').replaceAll(BLANKS, ' ').replaceAll(CONTROLS, '').trim()
 
 /** A name of at most `max` characters, for bodies, files, options and settings. */
-export const nameText = (max: number) => normalText(10 * max, normalName).min(1).max(max)
+export const nameText = (max: number) =>
+  normalText(10 * max, normalName)
+    .min(1)
+    .max(max)
