@@ -10,6 +10,7 @@ export const long: readonly string[] = [
   'test/process/chaos.test.ts',
   'test/process/upgrade.test.ts',
   'test/process/rotation.test.ts',
+  'test/process/updates.test.ts',
   'test/process/restored-cloud.test.ts',
   'test/process/board-test.test.ts',
   'test/simulation/swarm.test.ts',
