@@ -1,11 +1,17 @@
-import { closeSync, copyFileSync, fsyncSync, openSync, renameSync } from 'node:fs'
+import { closeSync, copyFileSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Copies a file. After a power failure the target is absent, the former one, or whole. */
+/** Copies a file. After a power failure the target is absent, the former one, or whole. A failed copy takes no space. */
 export function copyDurably(from: string, to: string): void {
-  copyFileSync(from, `${to}.draft`)
-  sync(`${to}.draft`)
-  renameSync(`${to}.draft`, to)
+  const draft = `${to}.draft`
+  try {
+    copyFileSync(from, draft)
+    sync(draft)
+    renameSync(draft, to)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw error
+  }
   syncFolder(dirname(to))
 }
 

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   renameSync,
   rmSync,
+  statfsSync,
   statSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -32,6 +33,8 @@ const processors: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm
 const METADATA_MS = 60_000
 /** A stalled transfer ends after this time. The next attempt continues it. */
 const TRANSFER_MS = 3_600_000
+/** Free space that an update needs, relative to its tarball: the tarball, its content, and the copy of the journal. */
+const SPACE = 5
 
 /**
  * Installs a release into its own folder. The trusted root verifies the list of releases (TUF): an older, expired or wrongly
@@ -64,11 +67,19 @@ export async function fetchRelease(
   if (!target) throw new RefusedRelease(`the signed list of releases does not contain ${file}`)
   const folder = join(releases, version)
   if (existsSync(folder)) return
+  const { bavail, bsize } = statfsSync(releases)
+  const needed = target.length * SPACE
+  if (bavail * bsize < needed)
+    throw new RefusedRelease(
+      `the release needs ${megabytes(needed)} MB of the disk, and ${megabytes(bavail * bsize)} MB are free`,
+    )
   const part = join(releases, `${file}.part`)
   await download(`${url}/files/${encodeURIComponent(file)}`, part, target)
   unpack(part, folder)
   rmSync(part)
 }
+
+const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(1)
 
 /** The fetcher of tuf-js brings 40 packages (`packaging/bundle.ts`). */
 class MetadataFetcher extends BaseFetcher {

@@ -20,7 +20,7 @@ export interface UpdaterWorld {
   service: { stop(): Promise<void>; start(): Promise<void> }
   /** Whether an order is in progress. */
   isBusy(): boolean
-  /** Copies the journal of the stopped service. */
+  /** Copies the journal of the stopped service. Throws `RefusedRelease` if that is impossible. */
   backUp(): void
   /** Puts the copy of the journal back, if the present journal has another schema. */
   restore(): void
@@ -47,7 +47,10 @@ export interface UpdaterSettings {
   steadyMs: number
 }
 
-/** The release has a wrong signature, is expired, older or damaged. A repetition does not help. */
+/**
+ * The release has a wrong signature, is expired, older or damaged, or the disk lacks the space for it. A repetition does not
+ * help.
+ */
 export class RefusedRelease extends Error {}
 
 /** The updater gives up a version that was not confirmed after this many starts of the board. */
@@ -81,7 +84,13 @@ export async function update(world: UpdaterWorld, settings: UpdaterSettings): Pr
   if (!absent) return state.write({ now: { step: 'idle' }, last })
   const from = world.linked()
   state.write({ now: { step: 'switching', to, from }, last })
-  world.backUp()
+  try {
+    world.backUp()
+  } catch (error) {
+    // Without a copy there is no way back.
+    if (error instanceof RefusedRelease) return giveUp(world, { to, from, error: error.message })
+    throw error
+  }
   // Before the link: a board that boots with the new link runs the new version at once.
   const confirming: Step & { step: 'confirming' } = {
     step: 'confirming',

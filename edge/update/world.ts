@@ -15,7 +15,7 @@ import { Sqlite } from '../journal/sqlite-driver.ts'
 import { replaceText } from '../replace-text.ts'
 import { copyDurably, syncFolder } from './durable.ts'
 import { DesiredFile, IDLE, readJson, updateFiles, UpdateState } from './files.ts'
-import type { ServiceHealth, UpdaterWorld } from './updater.ts'
+import { RefusedRelease, type ServiceHealth, type UpdaterWorld } from './updater.ts'
 
 type Settings = Pick<SettingsOf<typeof edgeSettings>, 'store' | 'local' | 'update'>
 
@@ -69,9 +69,14 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
     backUp() {
       rmSync(copy, { force: true })
       if (!existsSync(store)) return
-      // The log of SQLite moves into the file.
-      withJournal(store, (db) => db.pragma('wal_checkpoint(TRUNCATE)'))
-      copyDurably(store, copy)
+      try {
+        // The log of SQLite moves into the file. The pragma returns 1 if another program holds the log.
+        const isHeld = withJournal(store, (db) => db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }))
+        if (isHeld !== 0) throw new Error('another program reads it')
+        copyDurably(store, copy)
+      } catch (error) {
+        throw new RefusedRelease(`the journal cannot be copied: ${(error as Error).message}`)
+      }
     },
     restore() {
       if (!existsSync(copy) || versionOf(copy) === versionOf(store)) return

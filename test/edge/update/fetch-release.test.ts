@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,6 +10,7 @@ import { addToMetadata, makeKeys } from '../../../cloud/operations/releases/meta
 import { fetchRelease } from '../../../edge/update/fetch-release.ts'
 import { RefusedRelease } from '../../../edge/update/updater.ts'
 import { processor, tarballOf } from '../../support/release.ts'
+import { service } from '../../support/services.ts'
 
 const V1 = '2026.3.1+0000001'
 const V2 = '2026.4.1+0000002'
@@ -52,12 +54,13 @@ async function world() {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     root,
+    releases,
     served,
     requests,
     installed: (version: string) => existsSync(join(releases, version, 'hub/package.json')),
     cut: (bytes: number) => (cutAfter = bytes),
-    add: (version: string, { signing = keys['signing.key'], at = now } = {}) => {
-      const content = readFileSync(tarballOf(version))
+    add: (version: string, { signing = keys['signing.key'], at = now, files = {} } = {}) => {
+      const content = readFileSync(tarballOf(version, files))
       const sha256 = createHash('sha256').update(content).digest('hex')
       const file = { path: fileOf(version), bytes: content.length, sha256 }
       list = addToMetadata(keys['root.json'], list?.['targets.json'], file, { signing, now: at })
@@ -94,6 +97,16 @@ test('a download that was cut is continued from its last byte', async () => {
   await fetch(V1)
   expect(installed(V1)).toBe(true)
   expect(requests.at(-1)).toMatch(/ bytes=\d+-$/)
+})
+
+service('tmpfs')('a release that is too large for the disk is refused before its download', async () => {
+  const { add, fetch, releases, requests } = await world()
+  mkdirSync(releases)
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'larder-test', releases])
+  onTestFinished(() => void execFileSync('umount', ['-l', releases]))
+  add(V1, { files: { large: randomBytes(400_000).toString('hex') } })
+  await expect(fetch(V1)).rejects.toThrow(/needs \d+\.\d MB of the disk, and \d\.\d MB are free/)
+  expect(requests.filter((path) => path.includes('.tar.gz'))).toEqual([])
 })
 
 test('a hub without a trusted root refuses every list', async () => {

@@ -81,6 +81,17 @@ test('a release that is refused leaves the running version untouched, with the r
   expect(hub.ran).toEqual([])
 })
 
+test('a journal that cannot be copied leaves a hub that serves its former version, with the reason', async () => {
+  const hub = updateBoard()
+  hub.world.backUp = () => {
+    throw new RefusedRelease('the disk is full')
+  }
+  await update(hub.world, updaterSettings)
+  const last = { release: releaseOf(NEW), error: 'the disk is full' }
+  expect(hub.disk).toMatchObject({ link: null, state: { now: { step: 'idle' }, last } })
+  expect([hub.ran, hub.serves()]).toEqual([[OLD], true])
+})
+
 test('a download that fails leaves the running version untouched, and is tried again', async () => {
   const hub = updateBoard()
   const isCut = [true, false]
