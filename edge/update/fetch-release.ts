@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import {
-  copyFileSync,
   createReadStream,
   createWriteStream,
   existsSync,
   mkdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statfsSync,
@@ -17,6 +17,7 @@ import type { ReadableStream } from 'node:stream/web'
 import { BaseFetcher, Updater, type TargetFile } from 'tuf-js'
 import { DownloadHTTPError } from 'tuf-js/dist/error.js'
 import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
+import { copyDurably } from './durable.ts'
 import { RefusedRelease } from './updater.ts'
 
 export interface FetchOptions {
@@ -49,12 +50,14 @@ export async function fetchRelease(
   mkdirSync(metadata, { recursive: true, mode: 0o700 })
   if (!existsSync(root))
     throw new RefusedRelease(`UPDATE_ROOT: ${root} is missing, so the hub trusts no list of releases`)
-  if (!existsSync(join(metadata, 'root.json'))) copyFileSync(root, join(metadata, 'root.json'))
+  const stored = join(metadata, 'root.json')
+  // A power failure can tear the root that tuf-js stores. The list then leads again from the trusted root to the present one.
+  if (!isWhole(stored)) copyDurably(root, stored)
   const file = `larder-hub_${version}_${processors[arch] ?? arch}.tar.gz`
   const options = { metadataDir: metadata, metadataBaseUrl: `${url}/metadata` }
-  const updater = new Updater({ ...options, fetcher: new MetadataFetcher() })
   let target: TargetFile | undefined
   try {
+    const updater = new Updater({ ...options, fetcher: new MetadataFetcher() })
     await updater.refresh()
     target = await updater.getTargetInfo(file)
   } catch (error) {
@@ -80,6 +83,16 @@ export async function fetchRelease(
 }
 
 const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(1)
+
+/** Whether a file of JSON is present and complete. */
+function isWhole(path: string): boolean {
+  try {
+    JSON.parse(readFileSync(path, 'utf8'))
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** The fetcher of tuf-js brings 40 packages (`packaging/bundle.ts`). */
 class MetadataFetcher extends BaseFetcher {

@@ -25,6 +25,9 @@ export const updateFiles = (store: string) => {
 export const DesiredFile = DesiredRelease.nullable()
 export type DesiredFile = z.infer<typeof DesiredFile>
 
+/** The link gets this name. */
+const { version: Version } = DesiredRelease.shape
+
 /**
  * The progress of an update. The updater stores each step before its first effect, so its next start continues or undoes the
  * step after a power failure at any instant. `from`: the former version, null for the version of the Debian package.
@@ -33,11 +36,11 @@ const Step = z.discriminatedUnion('step', [
   z.object({ step: z.literal('idle') }),
   z.object({ step: z.enum(['downloading', 'waiting']), to: DesiredRelease }),
   /** The service is stopped, and its journal is copied. The link is unchanged. */
-  z.object({ step: z.literal('switching'), to: DesiredRelease, from: z.string().nullable() }),
+  z.object({ step: z.literal('switching'), to: DesiredRelease, from: Version.nullable() }),
   z.object({
     step: z.literal('confirming'),
     to: DesiredRelease,
-    from: z.string().nullable(),
+    from: Version.nullable(),
     /** Number of starts of the updater during this step. */
     starts: z.int(),
     /** Controllers that did not answer before the switch, which need not answer after it. */
@@ -47,7 +50,7 @@ const Step = z.discriminatedUnion('step', [
   z.object({
     step: z.literal('returning'),
     to: DesiredRelease,
-    from: z.string().nullable(),
+    from: Version.nullable(),
     error: z.string(),
   }),
 ])

@@ -109,6 +109,25 @@ service('tmpfs')('a release that is too large for the disk is refused before its
   expect(requests.filter((path) => path.includes('.tar.gz'))).toEqual([])
 })
 
+test.each(['', '{"signed": {"_type": "ro', '\0\0\0'])(
+  'a hub whose stored root is %j after a power failure installs a release',
+  async (torn) => {
+    const { add, fetch, installed, releases } = await world()
+    add(V1)
+    mkdirSync(join(releases, 'metadata'), { recursive: true })
+    writeFileSync(join(releases, 'metadata/root.json'), torn)
+    await fetch(V1)
+    expect(installed(V1)).toBe(true)
+  },
+)
+
+test('a hub whose trusted root is damaged refuses every list', async () => {
+  const { add, fetch, root } = await world()
+  add(V1)
+  writeFileSync(root, '{"signed": {"_type": "ro')
+  await expect(fetch(V1)).rejects.toThrow(RefusedRelease)
+})
+
 test('a hub without a trusted root refuses every list', async () => {
   const { add, fetch, root } = await world()
   add(V1)

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { UpdateState } from '../../../edge/update/files.ts'
 import { RefusedRelease, update } from '../../../edge/update/updater.ts'
 import {
   NEW,
@@ -143,4 +144,10 @@ test('a version with which the board restarts repeatedly is given up', async () 
   await update(hub.world, updaterSettings)
   expect(hub.disk.state.last?.error).toBe('the board restarted repeatedly')
   expect(hub.disk.link).toBe(null)
+})
+
+test.each(['../../bin', '/etc', ''])('a stored state that returns to the path %j is not a state', (from) => {
+  const now = { step: 'returning', to: releaseOf(NEW), from, error: 'an error' }
+  expect(UpdateState.safeParse({ now: { ...now, from: OLD }, last: null }).success).toBe(true)
+  expect(UpdateState.safeParse({ now, last: null }).success).toBe(false)
 })
