@@ -200,7 +200,7 @@ async function createBroker(
     authenticate(client, user, password, done) {
       const certificate = certificateOf(client.conn)
       const checked = certificate
-        ? signInByCertificate(db, clock, { clientId: client.id, user, certificate })
+        ? signInByCertificate(db, { clock, log }, { clientId: client.id, user, certificate })
         : signIn(q, clock.now(), { clientId: client.id, user, password })
       checked.then(
         (signedIn) => {

@@ -1,5 +1,6 @@
 import { formerPasswords } from '../platform/credentials/former-passwords.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
+import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { CloudDatabase, Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
@@ -96,7 +97,7 @@ export async function signIn(
 /** Checks user name, client id and certificate of a hub. A client with a certificate needs no user name. */
 export async function signInByCertificate(
   db: CloudDatabase,
-  clock: Clock,
+  { clock, log }: { clock: Clock; log: Log },
   {
     clientId,
     user,
@@ -109,7 +110,7 @@ export async function signInByCertificate(
   if (clientId !== certificate.user) return 'the client id is not the user'
   const login = { hubId, serial: certificate.serial }
   const isKnown = await stillHolds(db.kysely, clock.now(), login)
-  if (isKnown || (await adoptCertificate(db, clock, { ...certificate, hubId }))) return login
+  if (isKnown || (await adoptCertificate(db, { clock, log }, { ...certificate, hubId }))) return login
   return 'the certificate is revoked or unknown'
 }
 

@@ -1,3 +1,4 @@
+import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
@@ -26,11 +27,11 @@ const issuedBy = ({ from, until }: VerifiedCertificate): number =>
  * Stores a certificate that the database has lost by a restore or a failover: the cloud stores each certificate before it sends
  * it. Returns whether the certificate is valid. It must be newer than the hub, because a restored database gives the number of a
  * lost hub to another one. It must be newer than all known certificates of the hub, and it revokes them: its board has replaced
- * the boards and certificates before it.
+ * the boards and certificates before it. That board may be stolen, so a warning names the remedy.
  */
 export async function adoptCertificate(
   db: CloudDatabase,
-  clock: Clock,
+  { clock, log }: { clock: Clock; log: Log },
   certificate: VerifiedCertificate,
 ): Promise<boolean> {
   const { hubId, serial, until } = certificate
@@ -60,6 +61,10 @@ export async function adoptCertificate(
     const actor = hubUser(hubId)
     const act = { actor, action: 'hubs.adopt_certificate', hubId, object: actor, result: 'executed' }
     await appendAudit(tx.q, { clock }, { ...act, detail: { serial } })
+    const remedy = `if this board was stolen or replaced: larder hubs revoke ${hubId}`
+    tx.afterCommit(() =>
+      log.warn({ hubId, serial, remedy }, 'the certificate of a board was lost, and is stored again'),
+    )
     return true
   })
 }

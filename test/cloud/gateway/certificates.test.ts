@@ -32,10 +32,11 @@ async function world() {
   const authority = await openAuthority(context)
   const now = runtime.clock.now()
   const own = { from: now - DAY, until: now + DAY }
+  const warnings: object[] = []
   const broker = await startEmbeddedBroker({
     db,
     databaseUrl: 'sqlite::memory:',
-    log: silentLog,
+    log: { ...silentLog, warn: (fields) => warnings.push(fields) },
     refusals: cloudRefusals({ log: silentLog, runtime }),
     clock: runtime.clock,
     port: 0,
@@ -92,7 +93,7 @@ async function world() {
       client.on('close', () => resolve({ client, outcome: 'closed' }))
     })
   }
-  return { db, context, broker, certify, connect }
+  return { db, context, broker, certify, connect, warnings }
 }
 
 const closed = (client: MqttClient): Promise<void> =>
@@ -130,7 +131,7 @@ test('certificates that expired, or that another authority signed, are refused',
 })
 
 test('a lost certificate is accepted once more and replaces those before it, and one from before the latest or before its hub is refused', async () => {
-  const { db, certify, connect } = await world()
+  const { db, certify, connect, warnings } = await world()
   const now = runtime.clock.now()
   const lost = (age: number) =>
     certify(1, { isKnown: false, validity: { from: now - age * DAY, until: now + DAY } })
@@ -154,6 +155,13 @@ test('a lost certificate is accepted once more and replaces those before it, and
   ).toBe(false)
   const audit = await db.kysely.selectFrom('audit_log').select(['action', 'actor']).execute()
   expect(audit).toEqual([1, 2].map((id) => ({ action: 'hubs.adopt_certificate', actor: `hub-${id}` })))
+  const remedies = warnings.filter((fields) => 'remedy' in fields)
+  expect(remedies).toMatchObject(
+    [1, 2].map((id) => ({
+      hubId: id,
+      remedy: expect.stringContaining(`larder hubs revoke ${id}`) as string,
+    })),
+  )
 })
 
 test('a revoked certificate ends the open session within the interval of the checks, and a new password admits the hub again', async () => {
