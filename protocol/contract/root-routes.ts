@@ -77,6 +77,7 @@ export const rootRoutes = defineRoutes(
     },
     'root.releases.file': {
       at: 'GET /releases/files/{file}',
+      rate: 'download',
       params: z.object({ file: z.string().describe('Name of the release in `targets.json`.') }),
       response: z.instanceof(ReadableStream).nullable(),
       produces: 'application/octet-stream',

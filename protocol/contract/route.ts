@@ -132,6 +132,11 @@ export const rateClasses = {
   open: { requests: 360, by: 'address' },
   /** Look-ups that could be used to enumerate, with a credential or without; by address. */
   lookup: { requests: 10, by: 'address' },
+  /**
+   * Whole releases; by address. Fifty hubs of one network have them within five minutes, because a refused hub asks again after a
+   * minute.
+   */
+  download: { requests: 10, by: 'address' },
   /** New guests of a network. A limit per user does not bind callers who can become new users at any time. */
   guest: { requests: 20, by: 'address', shared: 'guests' },
   /**

@@ -33,6 +33,7 @@ const FEW: RateClasses = {
   picture: { ...rateClasses.picture, requests: 4 },
   open: { ...rateClasses.open, requests: 6 },
   lookup: { ...rateClasses.lookup, requests: 5 },
+  download: { ...rateClasses.download, requests: 2 },
   guest: { ...rateClasses.guest, requests: 3 },
   unlimited: rateClasses.unlimited,
 }
