@@ -1,8 +1,11 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
 import { insertLayout } from '../../cloud/demo/hub-data.ts'
+import { seedBanners } from '../../cloud/demo/pictures.ts'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
+import { testMedia } from '../cloud/support/media.ts'
+import { html, png } from '../cloud/support/media-samples.ts'
 import {
   type Browser,
   builtPage,
@@ -42,6 +45,7 @@ describe('the owner’s console', () => {
     for (const role of ['owner', 'technician', 'analyst'] as const)
       await grantRole(db.kysely, context.runtime, { identity: `demo-${role}`, role, hubs: [1] })
     await db.transact((tx) => insertLayout(tx, 1, undefined))
+    await seedBanners(context, testMedia(context), 1)
     // The service works by a clock of its own, which moves with the real one.
     const moving = setInterval(() => clock.advance(200), 200)
     return () => clearInterval(moving)
@@ -56,8 +60,8 @@ describe('the owner’s console', () => {
     await page.getByRole('link', { name: 'Sign in' }).click()
     await page.getByRole('button', { name: as }).click()
     await page.locator('main h1').waitFor()
-    // A test may stop the service.
-    onTestFinished(() => expect(problems.filter((text) => !text.includes('ERR_CONNECTION'))).toEqual([]))
+    // A test may stop the service, or send a file that the service refuses.
+    onTestFinished(() => expect(problems.filter((text) => !/ERR_CONNECTION|415/.test(text))).toEqual([]))
     return page
   }
   const hold = (page: Page, name: string): Promise<void> =>
@@ -107,6 +111,7 @@ describe('the owner’s console', () => {
       await row.getByRole('button', { name: 'Change row' }).click()
       await row.getByRole('button', { name: 'Block row 1/1/1' }).click()
       await page.getByText('Block row 1/1/1: done.').waitFor()
+      await picture(page, 'owner-planogram-blocked-390-light')
 
       await page.goto(`${served.base}/console/orders/${order}`)
       await page
@@ -123,6 +128,38 @@ describe('the owner’s console', () => {
 
       await hold(page, 'Open bin 1')
       await page.getByText('Open bin 1: done.').waitFor()
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'an owner adds a banner with a picture, reads why another file is refused, and removes the banner',
+    async () => {
+      const page = await signIn('Owner', {}, '/deals')
+      const card = page.locator('[data-card="banners"]')
+      const banner = card.locator('[data-banner]')
+      await expect.poll(() => banner.count(), { timeout: PATIENCE_MS }).toBe(3)
+      const add = async (name: string, buffer: Buffer): Promise<void> => {
+        await card.getByLabel('Name of the banner').fill('Spring')
+        await card.getByLabel('Picture').setInputFiles({ name, mimeType: 'image/png', buffer })
+        await card.getByRole('button', { name: 'Add banner' }).press('Enter')
+      }
+      await add('page.png', html)
+      await page.getByText('Add the banner: file must be one of png, jpg, gif, webp').waitFor()
+      await add('large.png', Buffer.alloc(5 * 1024 * 1024 + 1))
+      await page.getByText('Add the banner: The picture has more than 5 MiB.').waitFor()
+      await add('spring.png', png)
+      const added = banner.filter({ hasText: 'Spring position 4' })
+      const image = added.getByRole('img', { name: 'Banner Spring' })
+      await image.scrollIntoViewIfNeeded()
+      const width = (): Promise<unknown> =>
+        page.evaluate(`document.querySelector('img[alt="Banner Spring"]').naturalWidth`)
+      await expect.poll(width, { timeout: PATIENCE_MS }).toBe(8)
+
+      await added.getByRole('button', { name: 'Remove banner Spring' }).press('Enter')
+      await added.locator('[data-hold="asked"]').press('Enter')
+      await added.waitFor({ state: 'detached' })
+      expect(await banner.count()).toBe(3)
     },
     TEST_MS,
   )

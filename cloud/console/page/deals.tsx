@@ -3,12 +3,13 @@ import type { Deal } from '../../../protocol/contract/deal-objects.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { address, setQuery } from './address.ts'
+import { Banners } from './banners.tsx'
 import { useData } from './data.ts'
 import { amount, words } from './format.ts'
 import { act, Card, Field, Heading, HubSelect, Loaded, Nothing, useHubs } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
 
-/** The deals of a hub: what they ask, what they give, how often they were used. */
+/** The deals of a hub: what they ask, what they give, how often they were used. Its banners. */
 export function DealsPage(): JSX.Element {
   const hubs = useHubs()
   const hub = Number(address.value.query.get('hub')) || hubs.data?.[0]?.id
@@ -27,7 +28,7 @@ export function DealsPage(): JSX.Element {
   }, [hub])
   return (
     <>
-      <Heading text="Deals" />
+      <Heading text="Deals and banners" />
       <Card class="mb-3">
         <HubSelect value={hub} onPick={(id) => setQuery({ hub: String(id ?? '') })} />
       </Card>
@@ -51,6 +52,7 @@ export function DealsPage(): JSX.Element {
         )}
       </Loaded>
       {hub !== undefined && can('promotions:write', hub) && <NewDeal hub={hub} />}
+      {hub !== undefined && <Banners hub={hub} />}
     </>
   )
 }

@@ -282,8 +282,8 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
   return (
     <Card title="Import and export" class="mt-3" name="transfer">
       <p class="text-sm quiet mb-2">
-        A table has a line for each row. Change `quantity`, `price` and `purchase_price` in it, in cents, and
-        import it.
+        A table has a line for each row. Change <code>quantity</code>, <code>price</code> and{' '}
+        <code>purchase_price</code> in it, in cents, and import it.
       </p>
       <div class="flex flex-wrap gap-2 items-center">
         <button
