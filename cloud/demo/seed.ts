@@ -1,7 +1,7 @@
 import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
 import * as files from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
@@ -9,6 +9,7 @@ import { helpText, readSettings, type SettingsTable } from '../../protocol/model
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { makeKeys } from '../operations/releases/metadata.ts'
 import { defaultMediaUrl } from '../platform/settings/config.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { createMedia, type Media } from '../platform/media/media.ts'
@@ -72,10 +73,18 @@ async function main(): Promise<void> {
     const media = mediaIn(dataDir, context)
     const data = await seedDemo(db, runtime, hardware, await drawProducts(media))
     await seedBanners(context, media, data.hubs[0]!.hub_id)
+    writeReleaseKeys(join(dataDir, 'release-keys'), runtime.clock.now())
     process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
   } finally {
     await db.close()
   }
+}
+
+/** The keys of releases, as `larder releases keygen` creates them. */
+function writeReleaseKeys(folder: string, now: number): void {
+  makeFolder(files, folder)
+  for (const [name, text] of Object.entries(makeKeys(now)))
+    files.writeFileSync(join(folder, name), text, { mode: 0o600 })
 }
 
 /** The cloud's default media folder. Only the cloud itself gives out addresses; the seed needs none. */

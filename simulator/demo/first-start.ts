@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { z } from 'zod'
@@ -45,6 +45,8 @@ export async function prepareData(options: {
   const result = SeedResult.parse(await run(options.seed, [], "the demo's data could not be made"))
   writeJson(places.shelvesFile, result.shelves)
   writeJson(places.hardwareFile, hardwareAt(options.hardwareTemplate, places.hub))
+  // An older seed program creates no keys.
+  if (existsSync(places.releaseRoot)) copyFileSync(places.releaseRoot, places.updateRoot)
   writeJson(places.seedFile, result)
   return result
 }

@@ -16,6 +16,10 @@ export function demoPlaces(dataDir: string) {
     logs: at('logs'),
     cloud: at('cloud'),
     database: at('cloud', 'larder.sqlite'),
+    /** The keys of the demo's releases, and the root that its hub trusts: a file of the keys, and its copy beside the journal. */
+    releaseKeys: at('cloud', 'release-keys'),
+    releaseRoot: at('cloud', 'release-keys', 'root.json'),
+    updateRoot: at('hub-1', 'update-root.json'),
     hub: at('hub-1'),
     journal: at('hub-1', 'journal.sqlite'),
     hardwareFile: at('hub-1', 'hardware.json'),

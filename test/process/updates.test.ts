@@ -92,7 +92,7 @@ async function systemctl(folder: string, { plant }: Installation): Promise<strin
   return path
 }
 
-/** An installation whose hub has the launcher of the package, an updater, and keys of releases. */
+/** The hub of this installation has the launcher of the package, and an updater. */
 async function world() {
   const folder = mkdtempSync(join(tmpdir(), 'larder-updates-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
@@ -104,7 +104,6 @@ async function world() {
   const launcher = join(folder, 'usr/hub/larder')
   layPackage(dirname(launcher), (from, to) => symlinkSync(from, to))
   commands.set('hub', ['env', `LARDER_RELEASES=${releases}`, launcher, 'edge'])
-  const keys = join(folder, 'keys')
   const bin = await systemctl(folder, installation)
 
   async function larder<T>(...args: string[]): Promise<T> {
@@ -128,7 +127,6 @@ async function world() {
       MQTT_PASSWORD: 'unused',
       HOST: '127.0.0.1',
       PORT: new URL(hubUrl).port,
-      UPDATE_ROOT: join(keys, 'root.json'),
       UPDATE_CONFIRM_MS: String(confirmMs),
       UPDATE_STEADY_MS: '1000',
       UPDATE_CHECK_MS: '200',
@@ -144,8 +142,7 @@ async function world() {
     return stop
   }
 
-  await larder('releases', 'keygen', '--to', keys)
-  return { ...installation, installation, folder, releases, keys, larder, startUpdater }
+  return { ...installation, installation, folder, releases, larder, startUpdater }
 }
 
 interface Rollout {
@@ -154,7 +151,7 @@ interface Rollout {
 }
 
 test('a release that works replaces the hub’s program after its order, and a release that crashes and migrates the journal is undone', async () => {
-  const { installation, folder, releases, keys, larder, startUpdater, ...rest } = await world()
+  const { installation, folder, releases, larder, startUpdater, ...rest } = await world()
   const { plant, room, come, reaches, sells, welcomed, failures } = rest
   const id = String(plant.hubId)
   plant.start()
@@ -165,7 +162,7 @@ test('a release that works replaces the hub’s program after its order, and a r
   const rollout = () => larder<Rollout>('rollouts', 'status')
   const of = (state: string, hub: object) => ({ state, hubs: [{ hub_id: plant.hubId, ...hub }] })
   const start = async ({ tarball, version: added }: { tarball: string; version: string }) => {
-    await larder('releases', 'add', tarball, '--keys', keys)
+    await larder('releases', 'add', tarball, '--keys', plant.places.releaseKeys)
     await larder('rollouts', 'start', added, '--waves', '1')
   }
   const before = await version()
