@@ -182,7 +182,7 @@ test('a release that works replaces the hub’s program after its order, and a r
   expect(failures).toEqual([])
   await stop()
 
-  stop = startUpdater(10_000)
+  stop = startUpdater(20_000)
   const bad = release(folder, 3, crashing)
   await start(bad)
   const error = expect.stringContaining('the service does not answer') as string
