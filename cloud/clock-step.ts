@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { refreshSales } from './commerce/analytics/refresh-sales.ts'
 import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
+import { localDay } from './platform/calendar/zone.ts'
 import type { Tx } from './platform/store/database.ts'
 import type { Tables } from './platform/store/schema.ts'
 
@@ -24,6 +25,12 @@ const awaited: readonly Awaited[] = [
   { table: 'hub_sessions', column: 'lease_until' },
   { table: 'hub_sessions', column: 'last_heard_at' },
   { table: 'money_operations', column: 'give_up_at' },
+  {
+    table: 'rollout_hubs',
+    column: 'given_at',
+    where: sql`state not in ('succeeded', 'rolled_back', 'skipped')`,
+  },
+  { table: 'rollouts', column: 'ended_at' },
   ...(['touched_at', 'preparing_at', 'ready_at'] as const).map((column) => ({
     table: 'orders' as const,
     column,
@@ -42,6 +49,21 @@ export async function putBack(tx: Tx, now: number, byMs: number): Promise<void> 
     await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${movedBack(column, now, byMs)}
       where ${sql.ref(column)} > ${now} and ${where}`.execute(tx.q)
   await putSalesBack(tx, now, byMs)
+  await putMorningsBack(tx, now)
+}
+
+/** A day in the future would silence the morning mail until then. */
+async function putMorningsBack({ q }: Tx, now: number): Promise<void> {
+  const hubs = await q
+    .selectFrom('hubs')
+    .select(['id', 'timezone', 'morning_mail_on'])
+    .orderBy('id')
+    .execute()
+  for (const { id, timezone, morning_mail_on: last } of hubs) {
+    const today = localDay(timezone, now)
+    if ((last ?? '') > today)
+      await q.updateTable('hubs').set({ morning_mail_on: today }).where('id', '=', id).execute()
+  }
 }
 
 const movedBack = (column: string, now: number, byMs: number) =>

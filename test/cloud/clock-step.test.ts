@@ -2,6 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { putBack } from '../../cloud/clock-step.ts'
 import { alarmWork, clearAlarm, raiseAlarm } from '../../cloud/events/alarms/alarms.ts'
+import { localDay } from '../../cloud/platform/calendar/zone.ts'
 import { ensureScheduled } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { startWorker } from '../../cloud/platform/work/workers.ts'
@@ -107,6 +108,33 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
     await new WorkRunner(context, alarmWork(context)).drain()
     const alarms = await context.db.kysely.selectFrom('alarms').select('severity').execute()
     expect(alarms).toEqual([{ severity: 'critical' }])
+  })
+
+  test('the morning mail of the next day is due, and a rollout waits no longer than planned', async () => {
+    const shop = await correctClock(async ({ context, clock }) => {
+      const { kysely } = context.db
+      const now = clock.now()
+      const ahead = new Date(now + 30 * DAY).toISOString().slice(0, 10)
+      await kysely.updateTable('hubs').set({ morning_mail_on: ahead }).execute()
+      const rollout = { id: 'one', version: '1', failures: '1', started_at: 0, ended_at: null } as const
+      await kysely
+        .insertInto('rollouts')
+        .values({ ...rollout, state: 'running' })
+        .execute()
+      const row = { rollout_id: 'one', hub_id: 1, wave: 1, state: 'waiting', error: null } as const
+      await kysely
+        .insertInto('rollout_hubs')
+        .values({ ...row, given_at: now + MINUTE })
+        .execute()
+    })
+    const { kysely } = shop.context.db
+    const hub = await kysely
+      .selectFrom('hubs')
+      .select(['timezone', 'morning_mail_on'])
+      .executeTakeFirstOrThrow()
+    expect(hub.morning_mail_on).toBe(localDay(hub.timezone, shop.clock.now()))
+    const given = await kysely.selectFrom('rollout_hubs').select('given_at').execute()
+    expect(given).toEqual([{ given_at: shop.clock.now() + MINUTE }])
   })
 
   test('recurring work keeps its period after a clock correction', async () => {

@@ -68,9 +68,9 @@ export async function addRelease(
   const { key, size: bytes, sha256 } = stored
   try {
     return await db.transact(async (tx) => {
-      await refuseKnown(tx.q, file)
       const now = runtime.clock.now()
       await publish(tx, root, { path: file, bytes, sha256 }, { signing, now })
+      await refuseKnown(tx.q, file)
       await media.keep(tx, [key])
       await tx.q.insertInto('releases').values({ file, version, processor, key, added_at: now }).execute()
       const release = (await listReleases(tx.q)).find((each) => each.file === file)!
@@ -89,9 +89,16 @@ async function publish(
   added: ReleaseFile,
   how: { signing: string; now: number },
 ): Promise<void> {
-  const known = await readMetadata(tx.q, '1.root.json')
-  if (known !== undefined && known !== root)
-    throw new Error('bad signature: hubs trust another root than root.json of --keys')
+  // The insert locks the root, so a second addition waits and then reads the list of the first.
+  const { body: known } = await tx.q
+    .insertInto('release_metadata')
+    .values({ name: '1.root.json', body: root })
+    .onConflict((conflict) =>
+      conflict.column('name').doUpdateSet((eb) => ({ body: eb.ref('release_metadata.body') })),
+    )
+    .returning('body')
+    .executeTakeFirstOrThrow()
+  if (known !== root) throw new Error('bad signature: hubs trust another root than root.json of --keys')
   const current = await readMetadata(tx.q, 'targets.json')
   let made: Record<MetadataFile, string>
   try {

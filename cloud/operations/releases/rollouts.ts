@@ -1,6 +1,6 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { UpdateReport } from '../../../protocol/mqtt/session.ts'
-import { changeRelease } from '../../gateway/desired-state.ts'
+import { changeRelease, readDesired } from '../../gateway/desired-state.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
@@ -9,6 +9,8 @@ import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { nextStep, planWaves, type RolloutHub, type RolloutState } from './waves.ts'
 
 const WORK = 'rollout'
+/** A run changes at most this number of hubs, so that its locks are short. */
+const HUBS_AT_ONCE = 50
 
 /** Starts a rollout. Throws if no release has the version, or if another rollout is open. Returns its id. */
 export async function startRollout(
@@ -127,7 +129,7 @@ export const rolloutWork = ({ db, runtime, settings }: CloudContext, url: string
         const hubs = await readHubs(tx.q, id)
         const step = nextStep(rollout, hubs, { now, offlineMs: settings.rolloutOfflineMs })
         const before = new Map(hubs.map((hub) => [hub.hubId, hub.givenAt]))
-        for (const { hubId, state, error, givenAt } of step.changed) {
+        for (const { hubId, state, error, givenAt } of step.changed.slice(0, HUBS_AT_ONCE)) {
           await tx.q
             .updateTable('rollout_hubs')
             .set({ state, error, given_at: givenAt })
@@ -135,18 +137,22 @@ export const rolloutWork = ({ db, runtime, settings }: CloudContext, url: string
             .where('hub_id', '=', hubId)
             .execute()
           if (givenAt === before.get(hubId)) continue
+          // The next rollout may have replaced the release.
+          if (givenAt === null && (await readDesired(tx.q, hubId)).software?.rollout !== id) continue
           await changeRelease(
             tx,
             hubId,
             givenAt === null ? null : { version: rollout.version, url, rollout: id },
           )
         }
-        if (step.state !== rollout.state)
+        const hasMore = step.changed.length > HUBS_AT_ONCE
+        if (step.state !== rollout.state && !(hasMore && step.state === 'completed'))
           await tx.q
             .updateTable('rollouts')
             .set({ state: step.state, ended_at: now })
             .where('id', '=', id)
             .execute()
+        if (hasMore) return { next: now }
         return step.isOpen ? { next: now + settings.rolloutStepMs } : done
       }),
   },
@@ -155,19 +161,22 @@ export const rolloutWork = ({ db, runtime, settings }: CloudContext, url: string
 async function readHubs(q: Queries, id: string): Promise<RolloutHub[]> {
   const rows = await q
     .selectFrom('rollout_hubs')
+    .innerJoin('hubs', 'hubs.id', 'rollout_hubs.hub_id')
     .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'rollout_hubs.hub_id')
     .leftJoin('hub_updates', 'hub_updates.hub_id', 'rollout_hubs.hub_id')
     .select([
       'rollout_hubs.hub_id',
       'wave',
-      'state',
+      'rollout_hubs.state',
       'error',
       'given_at',
       'last_heard_at',
       'software',
       'reported',
+      'retired_at',
     ])
     .where('rollout_id', '=', id)
+    .orderBy('rollout_hubs.hub_id')
     .execute()
   return rows.map((row) => ({
     hubId: row.hub_id,
@@ -179,5 +188,6 @@ async function readHubs(q: Queries, id: string): Promise<RolloutHub[]> {
     // Hubs report `larder-edge VERSION`.
     version: row.software?.replace(/^larder-edge /, '') ?? null,
     report: row.reported === null ? null : UpdateReport.parse(JSON.parse(row.reported)),
+    isRetired: row.retired_at !== null,
   }))
 }

@@ -16,7 +16,9 @@ export interface RolloutHub {
   lastHeardAt: number | null
   /** Version that the hub reported. */
   version: string | null
+  /** The latest report; it may name another rollout. */
   report: UpdateReport | null
+  isRetired: boolean
 }
 
 export interface Rollout {
@@ -24,6 +26,8 @@ export interface Rollout {
   version: string
   failures: string
   state: RolloutState
+  /** Milliseconds since the Unix epoch; null while it runs. */
+  ended_at: number | null
 }
 
 /** The next state of a rollout and of its hubs. */
@@ -66,48 +70,76 @@ export function nextStep(
   hubs: readonly RolloutHub[],
   { now, offlineMs }: { now: number; offlineMs: number },
 ): Step {
-  const judged = hubs.map((hub) => (isInProgress(hub) ? judge(hub, rollout, { now, offlineMs }) : hub))
+  const judged = hubs.map((hub) => {
+    if (ended.has(hub.state)) return hub
+    if (hub.isRetired) return { ...hub, state: 'skipped' as const, error: 'retired' }
+    const mayHaveSwitched = isInProgress(hub) || (reportsOn(hub, rollout) && !isBeforeSwitch(hub))
+    return mayHaveSwitched ? judge(hub, rollout, { now, offlineMs }) : hub
+  })
   const isGoing = rollout.state === 'running' || rollout.state === 'paused'
   const state = isGoing && exceedsFailures(judged, rollout.failures) ? 'stopped' : rollout.state
   const current = Math.min(...judged.filter((hub) => !ended.has(hub.state)).map(({ wave }) => wave))
+  const isOver = state === 'stopped' || state === 'aborted'
   const next = judged.map((hub) => {
     if (ended.has(hub.state)) return hub
-    if (state === 'running' && hub.wave === current && hub.givenAt === null)
-      return hub.version === rollout.version
-        ? { ...hub, state: 'succeeded' as const }
-        : { ...hub, givenAt: now }
-    const isOver = state === 'stopped' || state === 'aborted'
+    if (state === 'running' && hub.wave === current && hub.givenAt === null) {
+      if (keeps(hub, rollout.version)) return { ...hub, state: 'succeeded' as const }
+      if (hub.report?.state !== 'confirming') return { ...hub, givenAt: now }
+      // The hub still confirms the release of another rollout, or returns from it.
+      const isSilent = now - (hub.lastHeardAt ?? 0) >= offlineMs
+      return isSilent ? { ...hub, state: 'skipped' as const, error: 'offline' } : hub
+    }
     // A hub that has switched confirms the release, or returns by itself.
     if (isOver && hub.state !== 'confirming') return { ...hub, state: 'pending' as const, givenAt: null }
     return hub
   })
   const isCompleted = state === 'running' && next.every((hub) => ended.has(hub.state))
+  const isRecent = now - (rollout.ended_at ?? now) < offlineMs
+  // A hub may switch before it learns of the withdrawal.
+  const awaitsReport = next.some(
+    (hub) => !ended.has(hub.state) && reportsOn(hub, rollout) && isBeforeSwitch(hub),
+  )
   return {
     state: isCompleted ? 'completed' : state,
     changed: next.filter((hub, index) => JSON.stringify(hub) !== JSON.stringify(hubs[index])),
-    isOpen: !isCompleted && (state === 'running' || state === 'paused' || next.some(isInProgress)),
+    isOpen:
+      !isCompleted &&
+      (state === 'running' || state === 'paused' || next.some(isInProgress) || (isRecent && awaitsReport)),
   }
 }
 
-const isInProgress = ({ state, givenAt }: RolloutHub): boolean => givenAt !== null && !ended.has(state)
+const isInProgress = ({ state, givenAt }: RolloutHub): boolean =>
+  state === 'confirming' || (givenAt !== null && !ended.has(state))
 
-/** The state of a hub that has the release, from its report. */
+const reportsOn = ({ report }: RolloutHub, { id }: Rollout): boolean => report?.rollout === id
+
+const isBeforeSwitch = ({ report }: RolloutHub): boolean =>
+  report?.state === 'downloading' || report?.state === 'waiting'
+
+/** Whether the hub runs a version that it will not give up. */
+const keeps = (hub: RolloutHub, version: string): boolean =>
+  hub.version === version && hub.report?.state !== 'confirming'
+
+/** The state of a hub that has the release or has switched to it, from its report. */
 function judge(
   hub: RolloutHub,
-  { id, version }: Rollout,
+  rollout: Rollout,
   { now, offlineMs }: { now: number; offlineMs: number },
 ): RolloutHub {
-  const report = hub.report?.rollout === id ? hub.report : null
+  const report = reportsOn(hub, rollout) ? hub.report : null
   if (report?.state === 'failed') return { ...hub, state: 'rolled_back', error: report.error ?? null }
-  if (report?.state === 'succeeded' || (report === null && hub.version === version))
+  if (report?.state === 'succeeded' || (report === null && keeps(hub, rollout.version)))
     return { ...hub, state: 'succeeded', error: null }
+  if (hub.state === 'confirming' && report === null && hub.report !== null)
+    return { ...hub, state: 'rolled_back', error: 'another rollout since the switch' }
   const reported = { ...hub, state: report?.state ?? hub.state }
-  const isSilent = now - Math.max(hub.lastHeardAt ?? 0, hub.givenAt!) >= offlineMs
+  const givenAt = hub.givenAt ?? 0
+  const isSilent = now - Math.max(hub.lastHeardAt ?? 0, givenAt) >= offlineMs
   if (reported.state === 'confirming')
     return isSilent ? { ...reported, state: 'rolled_back', error: 'silent since the switch' } : reported
   if (isSilent) return { ...reported, state: 'skipped', error: 'offline', givenAt: null }
   // The hub has no updater, or its download never ends.
-  if (reported.state !== 'waiting' && now - hub.givenAt! >= offlineMs)
+  if (reported.state !== 'waiting' && now - givenAt >= offlineMs)
     return { ...reported, state: 'skipped', error: 'no progress', givenAt: null }
   return reported
 }

@@ -3,8 +3,13 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runCommandLine } from '../../../cloud/cli/command-line.ts'
 import { releaseCommands } from '../../../cloud/cli/releases.ts'
-import { processor, tarballOf } from '../../support/release.ts'
+import { makeKeys } from '../../../cloud/operations/releases/metadata.ts'
+import { readMetadata } from '../../../cloud/operations/releases/releases.ts'
+import { addTestRelease, processor, tarballOf } from '../../support/release.ts'
 import { virtualRuntime } from '../../world/clock.ts'
+import { testContext } from '../../world/context.ts'
+import { onEachDatabase } from '../../world/database.ts'
+import { testMedia } from '../support/media.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { folder, environment, db } = await cloudFolder()
@@ -54,4 +59,20 @@ test('a second release with the same version, foreign keys, and a file that is n
 test('a missing option is wrong usage', async () => {
   expect(await releases('keygen')).toMatchObject({ exitCode: 2 })
   expect(await releases('add', 'x.tar.gz')).toMatchObject({ exitCode: 2 })
+})
+
+onEachDatabase('releases that are added at the same time', (open) => {
+  test('the signed list contains every release, also if none was added before', async () => {
+    const context = testContext(await open(), runtime)
+    const signing = makeKeys(runtime.clock.now())
+    const media = testMedia(context)
+    const versions = ['2026.6.1+1', '2026.6.2+2', '2026.6.3+3', '2026.6.4+4']
+    await Promise.all(versions.map((version) => addTestRelease(context, media, version, signing)))
+    const list = JSON.parse((await readMetadata(context.db.kysely, 'targets.json'))!) as {
+      signed: { version: number; targets: object }
+    }
+    const files = versions.map((version) => `larder-hub_${version}_${processor}.tar.gz`)
+    expect(Object.keys(list.signed.targets).toSorted()).toEqual(files)
+    expect(list.signed.version).toBe(4)
+  })
 })

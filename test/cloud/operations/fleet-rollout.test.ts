@@ -1,6 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { readDesired, storeUpdateReports } from '../../../cloud/gateway/desired-state.ts'
-import { rolloutWork, showRollout, startRollout } from '../../../cloud/operations/releases/rollouts.ts'
+import {
+  changeRollout,
+  rolloutWork,
+  showRollout,
+  startRollout,
+} from '../../../cloud/operations/releases/rollouts.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { reportOf } from '../../../edge/update/files.ts'
 import { update } from '../../../edge/update/updater.ts'
@@ -23,16 +28,34 @@ interface FleetOptions {
   seed?: number
 }
 
-/** Hubs with orders in progress and the previous release, and a rollout to all of them. */
-async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: FleetOptions = {}) {
-  const chance = seededChance(seed)
-  const runtime = virtualRuntime()
-  const { clock } = runtime
+/** A database with connected hubs and the new release. */
+async function openFleet(hubs: number, runtime = virtualRuntime()) {
   const db = openDatabase({ url: 'sqlite::memory:' })
   onTestFinished(() => db.close())
   await db.migrate()
   const context = testContext(db, runtime)
   await addTestRelease(context, testMedia(context), NEW)
+  for (let hubId = 1; hubId <= hubs; hubId += 1) {
+    await seedHub(db, hubId)
+    const session = { session: '0'.repeat(32), process_id: 'one', is_connected: 1, lease_until: 0 } as const
+    await db.kysely
+      .insertInto('hub_sessions')
+      .values({ hub_id: hubId, ...session, software: OLD, last_heard_at: 0 })
+      .execute()
+  }
+  const start = (...waves: string[]) =>
+    db.transact((tx) => startRollout(tx, context, { version: NEW, waves, failures: '10%' }))
+  const work = rolloutWork(context, 'https://larder.example/releases')['rollout']!
+  const run = async (id: string) => (await work.run({ subject: id } as never)).next
+  return { db, context, start, run }
+}
+
+/** Hubs with orders in progress and the previous release, and a rollout to all of them. */
+async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: FleetOptions = {}) {
+  const chance = seededChance(seed)
+  const runtime = virtualRuntime()
+  const { clock } = runtime
+  const { db, start, run: step } = await openFleet(HUBS, runtime)
   const ended = new AbortController()
   const hubs = Array.from({ length: HUBS }, (_, index) => {
     const cutAt = powerCuts ? chance.between(1, 9) : Infinity
@@ -70,18 +93,7 @@ async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: Fl
     }
     return { ...hub, hub, run, sell }
   })
-  for (const { hubId } of hubs) {
-    await seedHub(db, hubId)
-    const session = { session: '0'.repeat(32), process_id: 'one', is_connected: 1, lease_until: 0 } as const
-    await db.kysely
-      .insertInto('hub_sessions')
-      .values({ hub_id: hubId, ...session, software: OLD, last_heard_at: 0 })
-      .execute()
-  }
-  const id = await db.transact((tx) =>
-    startRollout(tx, context, { version: NEW, waves: ['1', '10%', '100%'], failures: '10%' }),
-  )
-  const work = rolloutWork(context, 'https://larder.example/releases')['rollout']!
+  const id = await start('1', '10%', '100%')
   const runs = hubs.map(({ run }) => run())
   return {
     hubs: hubs.map(({ hub }) => hub),
@@ -105,7 +117,7 @@ async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: Fl
           const heard = { software: `larder-edge ${board.linked()}`, last_heard_at: clock.now() }
           await db.kysely.updateTable('hub_sessions').set(heard).where('hub_id', '=', hubId).execute()
         }
-        isOpen = (await work.run({ subject: id } as never)).next !== null
+        isOpen = (await step(id)) !== null
       }
       ended.abort()
       await clock.pass(updaterSettings.confirmMs * 2)
@@ -155,3 +167,39 @@ test.each([1, 2, 3, 4, 5])(
   },
   120_000,
 )
+
+test('a run of a rollout gives the release to at most 50 hubs in the order of their ids, and runs again at once', async () => {
+  const { db, context, start, run } = await openFleet(60)
+  const given = async () => {
+    const rows = await db.kysely
+      .selectFrom('rollout_hubs')
+      .select('hub_id')
+      .where('given_at', 'is not', null)
+      .orderBy('hub_id')
+      .execute()
+    return rows.map((row) => row.hub_id)
+  }
+  const now = context.runtime.clock.now()
+  const id = await start('100%')
+  expect(await run(id)).toBe(now)
+  expect(await given()).toEqual(Array.from({ length: 50 }, (_, index) => index + 1))
+  expect(await run(id)).toBeGreaterThan(now)
+  expect(await given()).toHaveLength(60)
+  await db.kysely.updateTable('hubs').set({ retired_at: now }).execute()
+  expect(await run(id)).toBe(now)
+  expect((await showRollout(db.kysely, id)).state).toBe('running')
+  expect(await run(id)).toBe(null)
+  const { state, hubs } = await showRollout(db.kysely, id)
+  expect([state, new Set(hubs.map((hub) => hub.error))]).toEqual(['completed', new Set(['retired'])])
+})
+
+test('an aborted rollout does not withdraw the release that the next rollout gave', async () => {
+  const { db, context, start, run } = await openFleet(1)
+  const first = await start('100%')
+  await run(first)
+  await db.transact((tx) => changeRollout(tx, context, first, 'abort'))
+  const second = await start('100%')
+  await run(second)
+  await run(first)
+  expect((await readDesired(db.kysely, 1)).software).toMatchObject({ rollout: second })
+})

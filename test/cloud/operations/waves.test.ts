@@ -10,7 +10,7 @@ import type { UpdateReport } from '../../../protocol/mqtt/session.ts'
 
 const NEW = '2026.4.1+0000002'
 const id = '019a0000-0000-7000-8000-000000000001'
-const rollout: Rollout = { id, version: NEW, failures: '10%', state: 'running' }
+const rollout: Rollout = { id, version: NEW, failures: '10%', state: 'running', ended_at: null }
 const HOUR = 3_600_000
 const offlineMs = 24 * HOUR
 
@@ -19,6 +19,10 @@ const report = (state: UpdateReport['state'], error?: string): UpdateReport => (
   rollout: id,
   state,
   ...(error !== undefined && { error }),
+})
+const ofOther = (state: UpdateReport['state']): UpdateReport => ({
+  ...report(state),
+  rollout: '019a0000-0000-7000-8000-000000000002',
 })
 const hub = (hubId: number, wave: number, parts: Partial<RolloutHub> = {}): RolloutHub => ({
   hubId,
@@ -29,6 +33,7 @@ const hub = (hubId: number, wave: number, parts: Partial<RolloutHub> = {}): Roll
   lastHeardAt: 0,
   version: '2026.3.1+0000001',
   report: null,
+  isRetired: false,
   ...parts,
 })
 const step = (hubs: readonly RolloutHub[], parts: Partial<Rollout> = {}, now = 0): Step =>
@@ -68,7 +73,7 @@ test('a wave gets the release only after every hub of the former wave has ended'
 })
 
 test('a report of another rollout does not count, and a hub with the version already has succeeded', () => {
-  const other = { ...report('failed'), rollout: '019a0000-0000-7000-8000-000000000002' }
+  const other = ofOther('failed')
   expect(changesOf(step([hub(1, 1, { report: other })]))).toEqual([[1, 'pending', 0]])
   expect(step([hub(1, 1, { givenAt: 0, report: other })]).changed).toEqual([])
   expect(changesOf(step([hub(1, 1, { version: NEW })]))).toEqual([[1, 'succeeded', null]])
@@ -109,7 +114,61 @@ test('a paused rollout gives the release to no further hub, and an aborted rollo
   expect(step(paused, { state: 'paused' })).toMatchObject({ changed: [], isOpen: true })
   const aborted = step(hubs, { state: 'aborted' })
   expect(changesOf(aborted)).toEqual([[1, 'pending', null]])
-  expect(aborted).toMatchObject({ state: 'aborted', isOpen: false })
+  expect(aborted).toMatchObject({ state: 'aborted', isOpen: true })
+})
+
+test('a hub that confirms the release of another rollout waits, and neither gets the release nor has succeeded', () => {
+  for (const version of [NEW, '2026.3.1+0000001']) {
+    const confirming = hub(1, 1, { version, report: ofOther('confirming'), lastHeardAt: HOUR })
+    expect(step([confirming], {}, HOUR)).toMatchObject({ state: 'running', changed: [], isOpen: true })
+    expect(step([{ ...confirming, givenAt: HOUR }], {}, HOUR).changed).toEqual([])
+    expect(step([confirming], {}, HOUR + offlineMs).changed).toMatchObject([
+      { state: 'skipped', error: 'offline' },
+    ])
+  }
+  expect(changesOf(step([hub(1, 1, { report: ofOther('failed') })]))).toEqual([[1, 'pending', 0]])
+  expect(changesOf(step([hub(1, 1, { version: NEW, report: ofOther('succeeded') })]))).toEqual([
+    [1, 'succeeded', null],
+  ])
+})
+
+test('a confirming hub that reports on another rollout has succeeded if it keeps the version, else has rolled back', () => {
+  const confirming = hub(1, 1, { state: 'confirming', givenAt: 0, report: ofOther('downloading') })
+  const over = { state: 'stopped', ended_at: 0 } as const
+  const kept = step([{ ...confirming, version: NEW }], over)
+  expect(kept).toMatchObject({ changed: [{ state: 'succeeded', error: null }], isOpen: false })
+  const left = { changed: [{ state: 'rolled_back' }], isOpen: false }
+  expect(step([confirming], over)).toMatchObject(left)
+  expect(step([{ ...confirming, version: NEW, report: ofOther('confirming') }], over)).toMatchObject(left)
+})
+
+test.each(['stopped', 'aborted'] as const)(
+  'a hub that switched before it learned that the rollout was %s is judged from its reports',
+  (state) => {
+    const over = { state, ended_at: 0 }
+    const waiting = hub(1, 1, { report: report('waiting') })
+    expect(step([waiting], over)).toMatchObject({ changed: [], isOpen: true })
+    expect(step([waiting], over, offlineMs)).toMatchObject({ changed: [], isOpen: false })
+    const confirming = { ...waiting, report: report('confirming') }
+    const switched = step([confirming], over)
+    expect(switched.isOpen).toBe(true)
+    expect(changesOf(switched)).toEqual([[1, 'confirming', null]])
+    const failed = step([{ ...switched.changed[0]!, report: report('failed', 'crashes') }], over)
+    expect(failed).toMatchObject({ changed: [{ state: 'rolled_back', error: 'crashes' }], isOpen: false })
+    expect(changesOf(step([{ ...waiting, report: report('succeeded') }], over))).toEqual([
+      [1, 'succeeded', null],
+    ])
+  },
+)
+
+test('a retired hub is skipped at once, so the next wave starts', () => {
+  const retired = hub(1, 1, { isRetired: true, givenAt: 0, report: report('waiting') })
+  const { changed } = step([retired, hub(2, 1, { isRetired: true }), hub(3, 2)], {}, 5)
+  expect(changed).toMatchObject([
+    { hubId: 1, state: 'skipped', error: 'retired' },
+    { hubId: 2, state: 'skipped', error: 'retired' },
+    { hubId: 3, state: 'pending', givenAt: 5 },
+  ])
 })
 
 test('a hub that is offline for the whole time is skipped, and a hub that is silent since its switch has failed', () => {
