@@ -244,8 +244,8 @@ function parse(subcommand: Subcommand, args: string[]): Options {
           `no such option: ${shown}${suggestion(token.name, Object.keys(declared), '--')}; --help lists them`,
         )
       if (type === 'boolean' && token.value !== undefined) throw new UsageError(`${shown} takes no value`)
-      // A negative number is a value, not an option.
-      const isOption = token.inlineValue === false && /^-(?!\.?\d)/.test(token.value)
+      // A negative number and "-" (the standard input) are values, not options.
+      const isOption = token.inlineValue === false && /^-(?!\.?\d|$)/.test(token.value)
       give(token.name, shown, type === 'boolean' ? '' : filled(shown, isOption ? undefined : token.value))
     }
   const missing = names.find((name) => !(name in given) && !options.includes(name))

@@ -111,7 +111,8 @@ create and claim-code print a claim code of 8 characters. A technician types it 
 page). A terminal also shows a QR code with the command larder enroll. The code can be used once, for 24 hours, and replaces the
 former code. The board then has a certificate for 90 days,
 and the hub's former certificate is revoked. revoke shuts out a stolen board. Its certificate is revoked, and its session
-ends within 5 seconds. The cloud ignores the hub until it is enrolled again or has a new password.
+ends within 5 seconds. The cloud ignores the hub until it is enrolled again or has a new password. A thief can
+compute the PINs of people from the digests on the board's card: renew these PINs at all hubs (larder people).
 
 logs prints the newest records of a hub's log, oldest first, one JSON object a line. --since is a number of seconds, minutes,
 hours or days (30s, 10m, 2h, 1d). The log has at most 10,000 records and 1 MiB, in the hub's memory. A hub that is killed

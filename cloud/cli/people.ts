@@ -1,29 +1,35 @@
+import { readFileSync } from 'node:fs'
 import { PersonName, Pin, isSameName, pinDigestOf } from '../../protocol/model/pin.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { addHubPerson, removeHubPeople } from '../operations/controls/hub-people.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
+import { using } from '../platform/settings/config.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { contextOf, recordAct, type CommandLine, type Options } from './command-line.ts'
 import { lockInService } from './hub-record.ts'
 import { conform, hubsOf, required, requireHubs } from './options.ts'
 
 const usage = `Usage:
-  larder people add --name NAME --pin PIN --hubs 1,2|*
+  larder people add --name NAME --pin-file FILE|--pin PIN --hubs 1,2|*
   larder people list [--hubs 1,2|*]
   larder people remove --name NAME [--hubs 1,2|*]
 
 People who may use the page of a hub, each with a name and a PIN of 4 to 12 digits. The hub receives names and digests of PINs.
 The audit log names the person of each action (person:NAME). --hubs "*" means every hub of now. remove without --hubs removes the
-person from every hub. The person's sessions at a connected hub end within 5 seconds.`
+person from every hub. The person's sessions at a connected hub end within 5 seconds.
+
+--pin-file reads the PIN from a file; "-" is the standard input. Other users of the machine can read a PIN of --pin in the list of
+processes.`
 
 export const peopleCommands = (runtime: Runtime): CommandLine => ({
   usage,
   subcommands: {
     add: {
-      options: ['name', 'pin', 'hubs'],
+      options: ['name', 'pin', 'pin-file', 'hubs'],
       async run({ q, db, settings, options }) {
         const name = nameIn(options)
-        const pin = conform(Pin, required(options, 'pin'), '--pin')
+        const pin = pinIn(options)
         const hubs = await hubIdsOf(q, options)
         const person = { name, pin_digest: await pinDigestOf(pin, runtime.random) }
         await db.transact(async (tx) => {
@@ -61,6 +67,14 @@ export const peopleCommands = (runtime: Runtime): CommandLine => ({
 })
 
 const nameIn = (options: Options): string => conform(PersonName, required(options, 'name'), '--name')
+
+function pinIn(options: Options): string {
+  const path = options['pin-file']
+  if (path === undefined) return conform(Pin, required(options, 'pin'), '--pin')
+  if (options['pin'] !== undefined) throw new UsageError('--pin and --pin-file exclude each other')
+  const text = using('--pin-file', path, 'read', () => readFileSync(path === '-' ? 0 : path, 'utf8'))
+  return conform(Pin, text.trim(), '--pin-file')
+}
 
 /** The hubs of an option, in the order of their ids: transactions lock them in this order. */
 async function hubIdsOf(q: Queries, options: Options): Promise<number[]> {

@@ -3,14 +3,15 @@ import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
 import { Refusals } from '../../protocol/model/refusals.ts'
-import type { Runtime, Clock } from '../../protocol/model/runtime.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
 import { storageSentence, storageText, type StorageFault } from '../../protocol/model/storage.ts'
 import { PersonName } from '../../protocol/model/pin.ts'
 import type { PersonAtHub } from '../../protocol/mqtt/cloud-entries.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { bodyOf } from './bodies.ts'
+import { Guesses, type GuessLimits } from './guesses.ts'
 import { LocalError } from './local-error.ts'
-import { LocalAccess } from './people.ts'
+import { LocalAccess, type Access } from './people.ts'
 import { Sessions, type SessionFile } from './sessions.ts'
 import { cookieHeader, cookieName, isSameSite } from './token.ts'
 import { networkOf } from '../../protocol/model/network.ts'
@@ -59,39 +60,24 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   const { runtime, log } = options
   const { clock } = runtime
   const refusals = new Refusals(['local_token'], { log, clock })
-  const guesses = new Guesses(clock, options.guesses)
   const access = new LocalAccess(options)
+  const { ofToken, ofPin } = delayedChecks(access, options)
   const sessions = new Sessions(
     { runtime, file: options.sessionFile },
     { lifetimeMs: options.sessionMs, most: options.sessions },
   )
 
-  /** A guess counts for its network and, with a PIN, for the name: several networks share the guesses of one PIN. */
-  const countersOf = (c: LocalContext, name?: string): string[] => [
-    networkOf(options.addressOf(c)),
-    ...(name === undefined ? [] : [`name ${name.toLowerCase()}`]),
-  ]
-  const refuse = (c: LocalContext, name?: string): never => {
-    for (const counter of countersOf(c, name)) guesses.fail(counter)
+  const refuse = (c: LocalContext): never => {
     refusals.note('local_token', options.addressOf(c), { path: c.req.path })
     throw new LocalError('authentication_required')
-  }
-  /** After wrong tokens or PINs the next one is checked only after a delay. */
-  const checkDelay = (c: LocalContext, name?: string): void => {
-    const delayMs = Math.max(...countersOf(c, name).map((counter) => guesses.delayOf(counter)))
-    if (delayMs === 0) return
-    c.header('Retry-After', String(Math.ceil(delayMs / 1000)))
-    throw new LocalError('too_many_attempts')
   }
 
   app.post('/api/login', async (c) => {
     if (!isSameSite(c.req.raw.headers)) return refuse(c)
     const body = await bodyOf(c, Login)
     const { name } = body
-    const guessed = 'pin' in body ? name : undefined
-    checkDelay(c, guessed)
-    const holder = 'pin' in body ? await access.ofPin(body.name, body.pin) : access.ofToken(body.token)
-    if (holder === undefined) return refuse(c, guessed)
+    const holder = 'pin' in body ? await ofPin(c, body.name, body.pin) : ofToken(c, body.token)
+    if (holder === undefined) return refuse(c)
     const actor = { person: holder.person ?? name ?? null, shared_token: holder.person === null }
     const value = sessions.begin({ credential: holder.credential, actor })
     log.info({ by: nameOf(actor) }, 'a person logs in')
@@ -130,13 +116,10 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
       return next()
     }
     const bearer = /^Bearer +(\S+)$/i.exec(c.req.header('authorization') ?? '')?.[1]
-    if (bearer !== undefined) {
-      checkDelay(c)
-      if (access.ofToken(bearer)) {
-        c.set('actor', { person: null, shared_token: true })
-        c.set('isAllowed', () => true)
-        return next()
-      }
+    if (bearer !== undefined && ofToken(c, bearer)) {
+      c.set('actor', { person: null, shared_token: true })
+      c.set('isAllowed', () => true)
+      return next()
     }
     // The cookie of an ended session does not count as a wrong token.
     if (c.req.header('authorization') !== undefined) refuse(c)
@@ -146,60 +129,32 @@ export function loginRoutes(app: LocalApp, options: LoginOptions): void {
   app.use('/api/*', authenticate)
 }
 
+/** Checks of tokens and PINs. After wrong ones the next one is checked only after a delay. */
+function delayedChecks(access: LocalAccess, options: LoginOptions) {
+  const guesses = new Guesses(options.runtime.clock, options.guesses)
+  const delay = (c: LocalContext, delayMs: number): void => {
+    if (delayMs === 0) return
+    c.header('Retry-After', String(Math.ceil(delayMs / 1000)))
+    throw new LocalError('too_many_attempts')
+  }
+  const ofToken = (c: LocalContext, token: string): Access | undefined => {
+    const sender = { network: networkOf(options.addressOf(c)) }
+    delay(c, guesses.delayOf(sender))
+    const holder = access.ofToken(token)
+    if (holder === undefined) guesses.count(sender)
+    return holder
+  }
+  const ofPin = async (c: LocalContext, name: string, pin: string): Promise<Access | undefined> => {
+    const sender = { network: networkOf(options.addressOf(c)), name }
+    delay(c, guesses.delayOf(sender))
+    if (access.isBusy) delay(c, 1000)
+    // The check takes time. The attempt counts before it, so that concurrent attempts are delayed too.
+    const succeed = guesses.count(sender)
+    const holder = await access.ofPin(name, pin)
+    if (holder !== undefined) succeed()
+    return holder
+  }
+  return { ofToken, ofPin }
+}
+
 const isTls = (c: Context): boolean => new URL(c.req.url).protocol === 'https:'
-
-interface GuessLimits {
-  /** Failures of a network, or of a name, without a delay. */
-  free: number
-  /** The delay after the first further failure; it doubles with each one. */
-  firstMs: number
-  maxMs: number
-  /** One failure is forgotten after this time. */
-  forgetMs: number
-  /** Maximum number of remembered networks and names. The oldest failure is forgotten first. */
-  networks: number
-}
-
-interface Failures {
-  count: number
-  at: number
-}
-
-/**
- * Delays networks that send wrong tokens, and names with wrong PINs. During the delay none is checked, not even
- * a correct one.
- */
-class Guesses {
-  readonly #clock: Clock
-  readonly #limits: GuessLimits
-  readonly #failures = new Map<string, Failures>()
-
-  constructor(clock: Clock, limits: GuessLimits) {
-    this.#clock = clock
-    this.#limits = limits
-  }
-
-  /** Milliseconds until the next attempt of a network or name is checked; 0 if it need not wait. */
-  delayOf(counter: string): number {
-    const failures = this.#failures.get(counter)
-    if (failures === undefined) return 0
-    const extra = this.#remaining(failures) - this.#limits.free
-    if (extra < 0) return 0
-    const { firstMs, maxMs } = this.#limits
-    const delayMs = Math.min(maxMs, firstMs * 2 ** Math.min(extra, 30))
-    return Math.max(0, failures.at + delayMs - this.#clock.monotonic())
-  }
-
-  fail(counter: string): void {
-    const before = this.#failures.get(counter)
-    const count = (before === undefined ? 0 : this.#remaining(before)) + 1
-    this.#failures.delete(counter)
-    this.#failures.set(counter, { count, at: this.#clock.monotonic() })
-    if (this.#failures.size > this.#limits.networks)
-      this.#failures.delete(this.#failures.keys().next().value!)
-  }
-
-  #remaining({ count, at }: Failures): number {
-    return Math.max(0, count - Math.floor((this.#clock.monotonic() - at) / this.#limits.forgetMs))
-  }
-}

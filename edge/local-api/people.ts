@@ -10,10 +10,15 @@ export interface Access {
   person: string | null
 }
 
+/** Number of PINs that wait for their check; further ones are refused. */
+const PINS_WAITING = 32
+
 /** Access to the hub's page: by the shared token (`LOCAL_TOKEN`), or by a person's name and PIN. */
 export class LocalAccess {
   readonly #shared: string
   readonly #people: () => readonly PersonAtHub[]
+  #waiting = 0
+  #lastCheck: Promise<unknown> = Promise.resolve()
 
   constructor({ token, people }: { token: string; people: () => readonly PersonAtHub[] }) {
     this.#shared = digestOf(token)
@@ -26,8 +31,27 @@ export class LocalAccess {
     return isSameDigest(credential, this.#shared) ? { credential, person: null } : undefined
   }
 
-  /** The access of a person; undefined if there is no such person, or if the PIN is wrong. */
+  /** Whether too many PINs wait for their check. */
+  get isBusy(): boolean {
+    return this.#waiting >= PINS_WAITING
+  }
+
+  /**
+   * The access of a person; undefined if there is no such person, or if the PIN is wrong. One PIN is checked at a time:
+   * the serial lines are read on the same few threads.
+   */
   async ofPin(name: string, pin: string): Promise<Access | undefined> {
+    this.#waiting += 1
+    const check = this.#lastCheck.then(() => this.#checkPin(name, pin))
+    this.#lastCheck = check.catch(() => {})
+    try {
+      return await check
+    } finally {
+      this.#waiting -= 1
+    }
+  }
+
+  async #checkPin(name: string, pin: string): Promise<Access | undefined> {
     const person = this.#people().find((one) => isSameName(one.name, name))
     // An unknown name costs as much time as a wrong PIN.
     const isRight = await isPinOf(person?.pin_digest ?? `${'0'.repeat(32)}.`, pin)

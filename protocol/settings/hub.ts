@@ -135,7 +135,7 @@ export const edgeSettings = {
         networks: wholeNumber(
           [1, 1_000_000],
           1000,
-          'Number of networks with stored counts of wrong tokens; the oldest is deleted first.',
+          'Number of networks, and of names, with stored counts of failures; the oldest is deleted first.',
         ),
       }),
     }),

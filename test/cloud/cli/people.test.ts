@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runCommandLine } from '../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
@@ -7,7 +9,7 @@ import { isPinOf } from '../../../protocol/model/pin.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
-const { environment, db } = await cloudFolder()
+const { environment, db, folder } = await cloudFolder()
 const runtime = virtualRuntime()
 const people = (...args: string[]) => runCommandLine(peopleCommands(runtime), args, environment)
 const listed = async (): Promise<unknown> => JSON.parse((await people('list')).stdout)
@@ -55,4 +57,15 @@ test('a hub that moves to another owner loses the people of its former owner', a
   )
   expect(moved.exitCode).toBe(0)
   expect(await listed()).toMatchObject([{ name: 'Cleo', hubs: [1] }])
+})
+
+test('a PIN is read from a file, so that it does not appear in the list of processes', async () => {
+  const file = join(folder, 'pin')
+  writeFileSync(file, '314159\n')
+  const add = (...args: string[]) => people('add', '--name', 'Dora', '--hubs', '1', ...args)
+  expect((await add('--pin-file', file, '--pin', '4711')).exitCode).toBe(2)
+  expect((await add('--pin-file', `${file}.missing`)).exitCode).toBe(2)
+  expect((await add('--pin-file', file)).exitCode).toBe(0)
+  const dora = db.kysely.selectFrom('hub_people').select('pin_digest').where('name', '=', 'Dora')
+  expect(await isPinOf((await dora.executeTakeFirstOrThrow()).pin_digest, '314159')).toBe(true)
 })

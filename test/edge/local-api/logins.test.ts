@@ -198,6 +198,80 @@ test('wrong PINs of one name from several networks share a delay, which stops ne
   expect((await loginPerson('Ada', '2718')).status).toBe(200)
 })
 
+/** Sends wrong PINs concurrently, each from its network. Returns the number of checked, delayed and other attempts. */
+async function concurrentGuesses(senders: { network: string; name: string }[], free: number) {
+  const { app } = logins({
+    guesses: { ...openAccess.guesses, free },
+    addressOf: (c) => c.req.header('x-network')!,
+  })
+  const answers = await Promise.all(
+    senders.map(async ({ network, name }) =>
+      app.request('/api/login', {
+        method: 'POST',
+        headers: { 'x-network': network },
+        body: JSON.stringify({ name, pin: '0000' }),
+      }),
+    ),
+  )
+  const delayed = answers.filter(
+    ({ status, headers }) => status === 429 && headers.get('Retry-After') === '1',
+  )
+  const checked = answers.filter(({ status }) => status === 401)
+  return { checked: checked.length, delayed: delayed.length }
+}
+const sixty = Array.from({ length: 60 }, (_, index) => index)
+
+test('of sixty concurrent wrong PINs of one network only the permitted twenty are checked', async () => {
+  const senders = sixty.map((index) => ({ network: '192.0.2.1', name: `Name ${index}` }))
+  expect(await concurrentGuesses(senders, 20)).toEqual({ checked: 20, delayed: 40 })
+})
+
+test('of sixty concurrent wrong PINs of one name only the permitted ones are checked, from any network', async () => {
+  const senders = sixty.map((index) => ({ network: `192.0.2.${index}`, name: 'Ada' }))
+  expect(await concurrentGuesses(senders, 5)).toEqual({ checked: 5, delayed: 55 })
+})
+
+test('at most 32 PINs wait for their check, whatever their networks and names are', async () => {
+  const senders = sixty.map((index) => ({ network: `192.0.2.${index}`, name: `Name ${index}` }))
+  expect(await concurrentGuesses(senders, 20)).toEqual({ checked: 32, delayed: 28 })
+})
+
+test('a correct PIN does not count as an attempt', async () => {
+  const runtime = virtualRuntime()
+  const people = [{ name: 'Ada', pin_digest: await pinDigestOf('2718', runtime.random) }]
+  const guesses = { ...openAccess.guesses, free: 2 }
+  const { loginPerson } = logins({ runtime, people: () => people, guesses })
+  const pins = ['0000', '2718', '2718', '2718', '0000', '2718']
+  const statuses: number[] = []
+  for (const pin of pins) statuses.push((await loginPerson('Ada', pin)).status)
+  expect(statuses).toEqual([401, 200, 200, 200, 401, 429])
+})
+
+test('wrong PINs from a foreign network do not keep a person out of the network of a former login', async () => {
+  const runtime = virtualRuntime()
+  const people = [{ name: 'Ada', pin_digest: await pinDigestOf('2718', runtime.random) }]
+  const guesses = { ...openAccess.guesses, free: 3 }
+  const { loginPerson, from } = logins({ runtime, people: () => people, guesses })
+  expect((await loginPerson('Ada', '2718')).status).toBe(200)
+  from('192.0.2.66')
+  for (let guess = 0; guess < 3; guess += 1) await loginPerson('ada', '0000')
+  from('192.0.2.67')
+  expect((await loginPerson('Ada', '2718')).status).toBe(429)
+  from('192.0.2.9')
+  expect((await loginPerson('ADA', '2718')).status).toBe(200)
+  for (let guess = 0; guess < 3; guess += 1) expect((await loginPerson('Ada', '0000')).status).toBe(401)
+  expect((await loginPerson('Ada', '2718')).status).toBe(429)
+})
+
+test('invented names do not delete the count of a network', async () => {
+  const { loginPerson, login, from } = logins({ guesses: { ...openAccess.guesses, free: 3, networks: 3 } })
+  for (let guess = 0; guess < 3; guess += 1) await login(`guess-${guess}`)
+  from('192.0.2.66')
+  for (const name of ['One', 'Two', 'Three']) expect((await loginPerson(name, '0000')).status).toBe(401)
+  from('192.0.2.9')
+  expect((await login()).status).toBe(429)
+})
+
 test('sessions survive a restart of the service, and a damaged file ends them', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-sessions-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
