@@ -14,8 +14,8 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
-import { BaseFetcher, Updater, type TargetFile } from 'tuf-js'
-import { DownloadHTTPError } from 'tuf-js/dist/error.js'
+import { BaseFetcher, Updater, type TargetFile, type UpdaterOptions } from 'tuf-js'
+import { DownloadHTTPError, DownloadLengthMismatchError } from 'tuf-js/dist/error.js'
 import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
 import { copyDurably } from './durable.ts'
 import { RefusedRelease } from './updater.ts'
@@ -55,18 +55,7 @@ export async function fetchRelease(
   if (!isWhole(stored)) copyDurably(root, stored)
   const file = `larder-hub_${version}_${processors[arch] ?? arch}.tar.gz`
   const options = { metadataDir: metadata, metadataBaseUrl: `${url}/metadata` }
-  let target: TargetFile | undefined
-  try {
-    const updater = new Updater({ ...options, fetcher: new MetadataFetcher() })
-    await updater.refresh()
-    target = await updater.getTargetInfo(file)
-  } catch (error) {
-    const { message, constructor } = error as Error
-    const reason = `the list of releases at ${url}: ${message}`
-    throw isUnreachable.test(constructor.name)
-      ? new Error(reason, { cause: error })
-      : new RefusedRelease(reason)
-  }
+  const target = await findTarget(options, file)
   if (!target) throw new RefusedRelease(`the signed list of releases does not contain ${file}`)
   const folder = join(releases, version)
   if (existsSync(folder)) return
@@ -94,18 +83,56 @@ function isWhole(path: string): boolean {
   }
 }
 
+type ListOptions = Pick<UpdaterOptions, 'metadataDir' | 'metadataBaseUrl'>
+
+/** The entry of a file in the signed list. A second attempt precedes a refusal: a new release can replace the list at any time. */
+async function findTarget(
+  options: ListOptions,
+  file: string,
+  isSecond = false,
+): Promise<TargetFile | undefined> {
+  const fetcher = new MetadataFetcher()
+  try {
+    const updater = new Updater({ ...options, fetcher })
+    await updater.refresh()
+    return await updater.getTargetInfo(file)
+  } catch (error) {
+    const { message, constructor } = error as Error
+    const reason = `the list of releases at ${options.metadataBaseUrl}: ${message}`
+    if (fetcher.hasFailed || isUnreachable.test(constructor.name) || isUnsaved.test(message))
+      throw new Error(reason, { cause: error })
+    if (isSecond) throw new RefusedRelease(reason)
+    return findTarget(options, file, true)
+  }
+}
+
 /** The fetcher of tuf-js brings 40 packages (`packaging/bundle.ts`). */
 class MetadataFetcher extends BaseFetcher {
+  /** Whether a download failed. The errors of tuf-js do not tell. */
+  hasFailed = false
+
   async fetch(url: string): Promise<NodeJS.ReadableStream> {
     const response = await fetch(url, { signal: AbortSignal.timeout(METADATA_MS) })
     if (!response.ok || !response.body)
       throw new DownloadHTTPError(`status ${response.status}`, response.status)
     return Readable.fromWeb(response.body)
   }
+
+  override async downloadBytes(url: string, maxLength: number): Promise<Buffer> {
+    try {
+      return await super.downloadBytes(url, maxLength)
+    } catch (error) {
+      const isAbsent = error instanceof DownloadHTTPError && [403, 404].includes(error.statusCode)
+      this.hasFailed = !isAbsent && !(error instanceof DownloadLengthMismatchError)
+      throw error
+    }
+  }
 }
 
-/** Errors of the connection. All other errors of tuf-js concern the content. */
+/** Errors of the connection. All other errors of tuf-js concern the content, or have another cause below. */
 const isUnreachable = /^(DownloadHTTPError|DOMException|TypeError|Error)$/
+/** The disk is full or fails. tuf-js puts this error into the text of another one. */
+const isUnsaved = /Failed to persist metadata/
 
 /** Downloads a file, continues an earlier download, and verifies the result. A wrong file is removed. */
 async function download(address: string, part: string, target: TargetFile): Promise<void> {

@@ -83,14 +83,6 @@ export async function update(world: UpdaterWorld, settings: UpdaterSettings): Pr
   const absent = await stopWhenIdle(world, settings, to)
   if (!absent) return state.write({ now: { step: 'idle' }, last })
   const from = world.linked()
-  state.write({ now: { step: 'switching', to, from }, last })
-  try {
-    world.backUp()
-  } catch (error) {
-    // Without a copy there is no way back.
-    if (error instanceof RefusedRelease) return giveUp(world, { to, from, error: error.message })
-    throw error
-  }
   // Before the link: a board that boots with the new link runs the new version at once.
   const confirming: Step & { step: 'confirming' } = {
     step: 'confirming',
@@ -99,10 +91,34 @@ export async function update(world: UpdaterWorld, settings: UpdaterSettings): Pr
     starts: 0,
     absent: [...absent],
   }
-  state.write({ now: confirming, last })
-  world.link(to.version)
+  try {
+    state.write({ now: { step: 'switching', to, from }, last })
+    world.backUp()
+    state.write({ now: confirming, last })
+    world.link(to.version)
+  } catch (error) {
+    return stay(world, { to, from, error: (error as Error).message })
+  }
   await world.service.start()
   await confirm(world, settings, confirming)
+}
+
+interface Failure {
+  to: DesiredRelease
+  from: string | null
+  error: string
+}
+
+/** Ends an update whose new version has not run. The journal is unchanged. */
+async function stay(world: UpdaterWorld, { to, from, error }: Failure): Promise<void> {
+  world.log.error({ version: to.version, error }, 'the switch failed, and the former version continues')
+  try {
+    if (world.linked() !== from) world.link(from)
+  } finally {
+    await world.service.start()
+  }
+  end(world, to, error)
+  world.tidy([from])
 }
 
 /**
@@ -160,26 +176,29 @@ function problemOf(
   return health.problem ?? (silent.length > 0 ? `no answer of controller ${silent.join(', ')}` : undefined)
 }
 
-async function giveUp(
-  world: UpdaterWorld,
-  { to, from, error }: { to: DesiredRelease; from: string | null; error: string },
-): Promise<void> {
+async function giveUp(world: UpdaterWorld, { to, from, error }: Failure): Promise<void> {
   const { state, service, log } = world
   log.error({ version: to.version, error }, 'the new version is given up, and the former one returns')
-  state.write({ now: { step: 'returning', to, from, error }, last: state.read().last })
-  await service.stop()
-  // The link is first: a board that boots here must not change the restored journal with the new version.
-  world.link(from)
-  world.restore()
+  try {
+    state.write({ now: { step: 'returning', to, from, error }, last: state.read().last })
+    await service.stop()
+    // The link is first: a board that boots here must not change the restored journal with the new version.
+    world.link(from)
+    world.restore()
+  } finally {
+    await service.start()
+  }
   end(world, to, error)
-  await service.start()
   world.tidy([from])
 }
 
 const end = ({ state }: UpdaterWorld, release: DesiredRelease, error: string | null): void =>
   state.write({ now: { step: 'idle' }, last: { release, error: error?.slice(0, MAX_ERROR) ?? null } })
 
-/** Continues or undoes the step that a power failure or a stop interrupted. */
+/**
+ * Continues or undoes the step that a power failure, a stop or an error interrupted. Starts the service first, because the hub
+ * must serve even if the state cannot be written.
+ */
 async function recover(world: UpdaterWorld, settings: UpdaterSettings): Promise<void> {
   const { state, service } = world
   const { now, last } = state.read()
@@ -187,12 +206,12 @@ async function recover(world: UpdaterWorld, settings: UpdaterSettings): Promise<
   if (now.step === 'returning') return giveUp(world, now)
   if (now.step !== 'confirming' || world.linked() !== now.to.version) {
     // The link is unchanged: the former version runs, and the update begins again.
-    state.write({ now: { step: 'idle' }, last })
-    return service.start()
+    await service.start()
+    return state.write({ now: { step: 'idle' }, last })
   }
   const starts = now.starts + 1
   if (starts >= MAX_STARTS) return giveUp(world, { ...now, error: 'the board restarted repeatedly' })
-  state.write({ now: { ...now, starts }, last })
   await service.start()
+  state.write({ now: { ...now, starts }, last })
   return confirm(world, settings, now)
 }

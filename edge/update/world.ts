@@ -114,13 +114,14 @@ function versionOf(path: string): number | undefined {
   }
 }
 
-/** Whether the journal has an order in progress. A journal that cannot be read has none. */
+/** Whether an order is in progress, or the journal does not tell. An absent or damaged journal has none. */
 function isBusy(store: string): boolean {
+  if (!existsSync(store)) return false
   try {
     const query = 'SELECT 1 FROM orders WHERE ended_at IS NULL LIMIT 1'
     return withJournal(store, (db) => db.prepare(query).get() !== undefined)
-  } catch {
-    return false
+  } catch (error) {
+    return !/^SQLITE_(CORRUPT|NOTADB)/.test(String((error as { code?: unknown }).code))
   }
 }
 

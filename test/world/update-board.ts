@@ -38,7 +38,7 @@ export interface BoardOptions {
   clock?: Clock
   newVersion?: Health
   changesJournal?: boolean
-  /** The power fails before this effect. */
+  /** The power fails before this effect, until `boot`. */
   cutAt?: number
 }
 
@@ -74,7 +74,7 @@ export function updateBoard({
   const linked = (): string => disk.link ?? OLD
   const effect = (work: () => void): void => {
     effects += 1
-    if (effects === cutAt) throw new PowerCut()
+    if (effects >= cutAt) throw new PowerCut()
     work()
   }
   let running: string = OLD

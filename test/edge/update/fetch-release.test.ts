@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,10 +32,18 @@ async function world() {
   const requests: string[] = []
   /** The server ends the connection after this many bytes of a file. */
   let cutAfter = Infinity
+  /** Runs once, before the server answers a request for this file. */
+  let event: { file: string; happens: (response: ServerResponse) => unknown } | undefined
   const server = createServer((request, response) => {
     const content = served.get(decodeURIComponent(request.url!))
     const { range } = request.headers
     requests.push(`${request.url!.replace(/^.*\//, '')} ${range ?? ''}`)
+    if (event && request.url!.endsWith(`/${event.file}`)) {
+      const { happens } = event
+      event = undefined
+      happens(response)
+      if (response.headersSent || response.destroyed) return
+    }
     if (!content) return void response.writeHead(404).end()
     const first = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0)
     const part = content.subarray(first)
@@ -55,6 +63,7 @@ async function world() {
   return {
     root,
     releases,
+    during: (file: string, happens: (response: ServerResponse) => unknown) => (event = { file, happens }),
     served,
     requests,
     installed: (version: string) => existsSync(join(releases, version, 'hub/package.json')),
@@ -121,12 +130,60 @@ test.each(['', '{"signed": {"_type": "ro', '\0\0\0'])(
   },
 )
 
+const failures = [
+  { failure: 'a closed connection', happens: (response: ServerResponse) => response.destroy() },
+  { failure: 'the status 503', happens: (response: ServerResponse) => response.writeHead(503).end() },
+  {
+    failure: 'a cut answer',
+    happens: (response: ServerResponse) =>
+      response.writeHead(200, { 'Content-Length': 900 }).write('{', () => response.destroy()),
+  },
+]
+const lists = ['2.root.json', 'timestamp.json', 'snapshot.json', 'targets.json'] as const
+test.each(lists.flatMap((file) => failures.map((each) => ({ file, ...each }))))(
+  'a download of $file that fails with $failure is no refusal, and the next attempt works',
+  async ({ file, happens }) => {
+    const { add, fetch, installed, during } = await world()
+    add(V1)
+    during(file, happens)
+    const failure: unknown = await fetch(V1).catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(Error)
+    expect(failure).not.toBeInstanceOf(RefusedRelease)
+    await fetch(V1)
+    expect(installed(V1)).toBe(true)
+  },
+)
+
 test('a hub whose trusted root is damaged refuses every list', async () => {
   const { add, fetch, root } = await world()
   add(V1)
   writeFileSync(root, '{"signed": {"_type": "ro')
   await expect(fetch(V1)).rejects.toThrow(RefusedRelease)
 })
+
+test('a list that cannot be saved is no refusal, and the next attempt works', async () => {
+  const { add, fetch, installed, releases } = await world()
+  add(V1)
+  const obstacle = join(releases, 'metadata/snapshot.json')
+  mkdirSync(obstacle, { recursive: true })
+  const failure: unknown = await fetch(V1).catch((error: unknown) => error)
+  expect(String(failure)).toContain('Failed to persist')
+  expect(failure).not.toBeInstanceOf(RefusedRelease)
+  rmSync(obstacle, { recursive: true })
+  await fetch(V1)
+  expect(installed(V1)).toBe(true)
+})
+
+test.each(['timestamp.json', 'snapshot.json'])(
+  'a release that is added while a hub downloads %s does not disturb the download',
+  async (file) => {
+    const { add, fetch, installed, during } = await world()
+    add(V1)
+    during(file, () => add(V2))
+    await fetch(V1)
+    expect(installed(V1)).toBe(true)
+  },
+)
 
 test('a hub without a trusted root refuses every list', async () => {
   const { add, fetch, root } = await world()

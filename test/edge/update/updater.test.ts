@@ -1,6 +1,13 @@
-import { expect, test } from 'vitest'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { UpdateState } from '../../../edge/update/files.ts'
 import { RefusedRelease, update } from '../../../edge/update/updater.ts'
+import { systemWorld } from '../../../edge/update/world.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
+import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import {
   NEW,
   OLD,
@@ -103,6 +110,108 @@ test('a download that fails leaves the running version untouched, and is tried a
   expect(hub.disk.link).toBe(null)
   await update(hub.world, updaterSettings)
   expect(hub.disk.link).toBe(NEW)
+})
+
+const full = (): never => {
+  throw new Error('the disk is full')
+}
+
+test.each(['backUp', 'link'] as const)(
+  'an error of %s between the stop and the new version ends the update with its reason, and the former version serves',
+  async (effect) => {
+    const hub = updateBoard()
+    hub.world[effect] = full
+    await update(hub.world, updaterSettings)
+    const last = { release: releaseOf(NEW), error: 'the disk is full' }
+    expect(hub.disk).toMatchObject({ link: null, state: { now: { step: 'idle' }, last } })
+    await update(hub.world, updaterSettings)
+    expect([hub.ran, hub.serves()]).toEqual([[OLD], true])
+  },
+)
+
+test('a link that is not durable is put back before the service starts', async () => {
+  const hub = updateBoard()
+  const link = hub.world.link.bind(hub.world)
+  hub.world.link = (version) => {
+    link(version)
+    if (version === NEW) full()
+  }
+  await update(hub.world, updaterSettings)
+  expect(hub.disk).toMatchObject({ link: null, state: { last: { error: 'the disk is full' } } })
+  expect(hub.ran).toEqual([OLD])
+})
+
+test('a hub whose state cannot be written serves, and no later attempt stops it', async () => {
+  const hub = updateBoard()
+  const { state, service } = hub.world
+  const [write, stop] = [state.write.bind(state), service.stop.bind(service)]
+  let stops = 0
+  service.stop = async () => {
+    stops += 1
+    state.write = full
+    await stop()
+  }
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    await expect(update(hub.world, updaterSettings)).rejects.toThrow('the disk is full')
+    expect([hub.serves(), hub.linked(), stops]).toEqual([true, OLD, 1])
+  }
+  state.write = write
+  service.stop = stop
+  await update(hub.world, updaterSettings)
+  expect(hub.disk.link).toBe(NEW)
+})
+
+test.each(['waiting', 'confirming'] as const)(
+  'the updater starts a stopped service before it writes its state: %s',
+  async (step) => {
+    const hub = updateBoard()
+    const isSwitched = step === 'confirming'
+    const now = { step, to: releaseOf(NEW), from: null, starts: 0, absent: [] }
+    hub.disk.state = { now, last: null }
+    hub.disk.link = isSwitched ? NEW : null
+    await hub.world.service.stop()
+    hub.world.state.write = full
+    await expect(update(hub.world, updaterSettings)).rejects.toThrow('the disk is full')
+    expect([hub.serves(), hub.ran]).toEqual([true, [isSwitched ? NEW : OLD]])
+  },
+)
+
+test('a hub that gives up a version serves before it records the end, and ends later', async () => {
+  const hub = updateBoard({ newVersion: 'never becomes ready' })
+  const write = hub.world.state.write.bind(hub.world.state)
+  hub.world.state.write = (state) => (state.now.step === 'idle' ? full() : write(state))
+  await expect(update(hub.world, updaterSettings)).rejects.toThrow('the disk is full')
+  expect([hub.linked(), hub.serves(), hub.disk.state.now.step]).toEqual([OLD, true, 'returning'])
+  hub.world.state.write = write
+  await update(hub.world, updaterSettings)
+  const last = { release: releaseOf(NEW), error: 'never becomes ready' }
+  expect(hub.disk).toMatchObject({ link: null, state: { now: { step: 'idle' }, last } })
+  expect(hub.serves()).toBe(true)
+})
+
+test('a hub whose journal cannot be put back starts its former version', async () => {
+  const hub = updateBoard({ newVersion: 'never becomes ready' })
+  hub.world.restore = full
+  await expect(update(hub.world, updaterSettings)).rejects.toThrow('the disk is full')
+  expect([hub.linked(), hub.serves()]).toEqual([OLD, true])
+})
+
+const journals = [
+  { journal: 'an absent file', isBusy: false, make: () => {} },
+  { journal: 'a damaged file', isBusy: false, make: (path: string) => writeFileSync(path, 'x'.repeat(8192)) },
+  { journal: 'a file that cannot be opened', isBusy: true, make: (path: string) => mkdirSync(path) },
+  {
+    journal: 'a file without the table of orders',
+    isBusy: true,
+    make: (path: string) => new Sqlite(path).exec('CREATE TABLE other (id INTEGER)').close(),
+  },
+]
+test.each(journals)('the updater reads $journal as a hub with orders: $isBusy', ({ make, isBusy }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-busy-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const store = join(folder, 'hub.sqlite')
+  make(store)
+  expect(systemWorld({ store } as never, systemRuntime(), silentLog).isBusy()).toBe(isBusy)
 })
 
 const outcomes = [
