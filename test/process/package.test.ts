@@ -172,7 +172,7 @@ describe.each(['hub', 'cloud'] as const)('the package of the %s', (name) => {
     expect(help.stdout).toMatch(
       name === 'hub'
         ? /\n {2}edge .*\n {2}management /
-        : /\n {2}cloud .*\n {2}doctor .*\n\nAdministration.*\n {2}alarms /,
+        : /\n {2}cloud .*\n {2}doctor .*\n {2}broker-check .*\n\nAdministration.*\n {2}alarms /,
     )
     expect(larder(name, '--version').stdout).toMatch(
       /^larder-(hub|cloud) \d{4}\.\d+\.\d+\+[0-9a-f]{7} \(Node 24\.\d+\.\d+\)\n$/,
