@@ -1,9 +1,10 @@
 import { roleNames } from '../../protocol/model/scopes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
-import { grantRole, listRoles, revokeRole, type Role } from '../platform/credentials/roles.ts'
+import { appendAudits } from '../platform/audit/audit.ts'
+import { grantRole, listRoles, recordsOfGrant, revokeRole, type Role } from '../platform/credentials/roles.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { recordAct, type CommandLine } from './command-line.ts'
+import { COMMAND_LINE, type CommandLine } from './command-line.ts'
 import { hubsOf, required, requireHubs } from './options.ts'
 
 const usage = `Usage:
@@ -29,7 +30,8 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
         await requireHubs(q, hubs)
         const id = await db.transact(async (tx) => {
           const granted = await grantRole(tx.q, runtime, { identity, role, hubs })
-          await recordAct(tx.q, runtime, { action: 'roles.grant', object: `role-${granted}` })
+          const act = { actor: COMMAND_LINE, action: 'roles.grant', object: `role-${granted}` }
+          await appendAudits(tx.q, runtime, recordsOfGrant(act, { identity, role, hubs }))
           return granted
         })
         return (await listRoles(q, identity)).filter((known) => known.id === id).map(view)[0]
@@ -45,9 +47,10 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
       async run({ db, options }) {
         const given = required(options, 'id')
         await db.transact(async (tx) => {
-          if (!/^\d+$/.test(given) || !(await revokeRole(tx.q, Number(given))))
-            throw new Error(`no role has the id ${given}`)
-          await recordAct(tx.q, runtime, { action: 'roles.revoke', object: `role-${given}` })
+          const revoked = /^\d+$/.test(given) ? await revokeRole(tx.q, Number(given)) : undefined
+          if (!revoked) throw new Error(`no role has the id ${given}`)
+          const act = { actor: COMMAND_LINE, action: 'roles.revoke', object: `role-${given}` }
+          await appendAudits(tx.q, runtime, recordsOfGrant(act, revoked))
         })
         return { id: Number(given), revoked: true }
       },

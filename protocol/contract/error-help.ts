@@ -24,6 +24,10 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
       'The owner has `WEBHOOKS_PER_OWNER` webhooks (16 by default), or the webhook has ten former secrets that still sign.',
     cure: 'Delete a webhook that is no longer used, or subscribe one webhook to several types of events. Wait until a former secret expires.',
   },
+  invitation_limit_reached: {
+    cause: 'The owner has `INVITATIONS_PER_OWNER` open invitations (50 by default).',
+    cure: 'Withdraw an invitation, or wait until people accept theirs.',
+  },
   invalid_claim_code: {
     cause: 'The claim code is unknown, was used, has expired, or was replaced by a newer one.',
     cure: 'Check the code. Make a new one with `larder hubs claim-code ID`.',

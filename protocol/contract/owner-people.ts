@@ -169,10 +169,11 @@ export const ownerPeopleRoutes = defineRoutes(
           .describe('Link to pass on; null if the service has sent it by mail. It is shown only here.'),
       }).meta({ id: 'NewInvitation', description: 'A new invitation with its link.' }),
       status: 201,
-      errors: hubErrors,
+      rate: 'payment',
+      errors: [...hubErrors, 'invitation_limit_reached'],
       summary: 'Invite a person',
       description:
-        'The person opens the link, creates a passkey, and then signs in at `/console` with the rights of the role. A link works once, for 7 days by default. Without `email` or a mail server `url` has the link. A role with a scope that the credential lacks is 403 `scope_missing`.',
+        'The person opens the link, creates a passkey, and then signs in at `/console` with the rights of the role. A link works once, for 7 days by default. Without `email` or a mail server `url` has the link. A hub that has moved to another owner or is retired before the person accepts is left out. A role with a scope that the credential lacks is 403 `scope_missing`. An owner has at most 50 open invitations (`INVITATIONS_PER_OWNER`), else 409 `invitation_limit_reached`.',
       examples: {
         body: { name: 'Anna', email: 'anna@example.org', role: 'technician', hub_ids: [1, 2] },
         response: { ...invitation, url: null },

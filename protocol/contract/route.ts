@@ -125,6 +125,7 @@ export interface Rate {
 export const rateClasses = {
   standard: { requests: 360, by: 'credential' },
   low: { requests: 90, by: 'credential' },
+  /** Payments, and invitations, which are mailed to any address. */
   payment: { requests: 20, by: 'credential' },
   /** Pictures of customers: each one is taken apart (`media/worker.ts`). */
   picture: { requests: 10, by: 'credential' },

@@ -114,9 +114,10 @@ function putMedia(
   })
 }
 
-function recordRestore(
+/** Changes a restored database so that it starts. */
+export function recordRestore(
   db: CloudDatabase,
-  { contextOf, actor }: RestoreOptions,
+  { contextOf, actor }: Pick<RestoreOptions, 'contextOf' | 'actor'>,
   detail: { file: string; created_at: string; restored_at: string },
 ): Promise<void> {
   const context = contextOf(db)
@@ -128,7 +129,8 @@ function recordRestore(
       .set({ due_at: context.runtime.clock.now() })
       .where('kind', '=', 'processor.check')
       .execute()
-    // A code of the backup may have been used since.
+    // A code or an invitation of the backup may have been used since.
+    await tx.q.deleteFrom('invitations').execute()
     await tx.q.updateTable('hubs').set({ claim_code_digest: null, claim_expires_at: null }).execute()
     await appendAudit(tx.q, context.runtime, {
       actor,

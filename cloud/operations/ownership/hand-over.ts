@@ -5,6 +5,7 @@ import { endRetired } from '../../commerce/refunds/undelivered.ts'
 import { handOverAlarms } from '../../events/alarms/hand-over-alarms.ts'
 import { startDraining } from '../../gateway/draining.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { revokeRole } from '../../platform/credentials/roles.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { setDesired } from '../controls/configuration.ts'
@@ -59,8 +60,8 @@ const inFlight = (hubId: number, orders: readonly number[], remedy: string): Err
 }
 
 /**
- * Gives a hub to another owner. Roles that name the hub lose it: their persons work for the former owner. Throws if an order
- * is unfinished, if the hub is retired or if it already belongs to that owner.
+ * Gives a hub to another owner. Roles and invitations that name the hub lose it: their persons work for the former owner.
+ * Throws if an order is unfinished, if the hub is retired or if it already belongs to that owner.
  */
 export async function moveHub(
   tx: Tx,
@@ -85,6 +86,7 @@ export async function moveHub(
   await handOverAlarms(tx, context, { hubId, newOwner })
   // Its people work for the former owner.
   await removeHubPeople(tx, context, hubId)
+  await takeFromInvitations(tx, hubId)
   return { fromOwner: hub.owner_id, movedAt, roles: await takeFromRoles(tx, hubId) }
 }
 
@@ -96,15 +98,36 @@ async function takeFromRoles(tx: Tx, hubId: number): Promise<string[]> {
     const before = JSON.parse(hubs) as number[]
     if (!before.includes(hubId)) continue
     const left = before.filter((each) => each !== hubId)
-    await tx.q.deleteFrom('roles').where('id', '=', id).execute()
-    if (left.length > 0)
+    if (left.length === 0) await revokeRole(tx.q, id)
+    else {
+      await tx.q.deleteFrom('roles').where('id', '=', id).execute()
       await tx.q
         .insertInto('roles')
         .values({ id, identity, role, hubs: JSON.stringify(left), created_at })
         .execute()
+    }
     changed.push(identity)
   }
   return changed
+}
+
+/** Removes a hub from the invitations that name it. An invitation to this hub alone ends. */
+async function takeFromInvitations(tx: Tx, hubId: number): Promise<void> {
+  for (const row of await tx.q.selectFrom('invitations').selectAll().orderBy('id').execute()) {
+    const before = JSON.parse(row.hubs) as number[]
+    if (!before.includes(hubId)) continue
+    const { numDeletedRows } = await tx.q
+      .deleteFrom('invitations')
+      .where('id', '=', row.id)
+      .executeTakeFirst()
+    const left = before.filter((each) => each !== hubId)
+    // Without a deleted row somebody has just withdrawn it.
+    if (left.length > 0 && numDeletedRows > 0n)
+      await tx.q
+        .insertInto('invitations')
+        .values({ ...row, hubs: JSON.stringify(left) })
+        .execute()
+  }
 }
 
 /**

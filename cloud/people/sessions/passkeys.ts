@@ -9,12 +9,12 @@ import {
 import { z } from 'zod'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { appendAudit } from '../../platform/audit/audit.ts'
+import { appendAudits } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { VerifiedIdentity } from '../../platform/credentials/identity-token.ts'
-import { grantRole } from '../../platform/credentials/roles.ts'
+import { grantRole, recordsOfGrant } from '../../platform/credentials/roles.ts'
 import { digestOf } from '../../platform/credentials/secrets.ts'
-import { findInvitation, grantOf } from '../staff/invitations.ts'
+import { detailOf, findInvitation } from '../staff/invitations.ts'
 
 /**
  * Passkeys of staff (WebAuthn). An invitation registers one; a sign-in proves it. The library checks challenge, origin
@@ -72,8 +72,9 @@ export async function passkeyOptions(
     attestationType: 'none',
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   })
+  const { name, role, hubs } = found
   return {
-    answer: { registration, invited: { name: found.name, ...grantOf(found) } },
+    answer: { registration, invited: { name, role, hubs } },
     pending: { ...pending, invitation },
   }
 }
@@ -128,14 +129,14 @@ async function registered(
   const { id, publicKey, counter } = registrationInfo.credential
   const identity = `staff-${randomHex(runtime.random, 16)}`
   return db.transact(async (tx) => {
-    const found = await findInvitation(tx.q, runtime, invitation)
+    const found = await findInvitation(tx.q, runtime, invitation, tx)
     // Of two browsers that accept at once, one deletes the row.
     const { numDeletedRows } = await tx.q
       .deleteFrom('invitations')
       .where('digest', '=', invitation)
       .executeTakeFirst()
     if (!found || numDeletedRows === 0n) throw noInvitation()
-    const { name, email } = found
+    const { name, email, role, hubs } = found
     const { numInsertedOrUpdatedRows } = await tx.q
       .insertInto('passkeys')
       .values({
@@ -150,15 +151,10 @@ async function registered(
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst()
     if (numInsertedOrUpdatedRows === 0n) throw refused('This passkey is registered already.')
-    const role = await grantRole(tx.q, runtime, { identity, ...grantOf(found) })
-    await appendAudit(tx.q, runtime, {
-      actor: `identity:${identity}`,
-      action: 'invitations.accept',
-      hubId: null,
-      object: `role-${role}`,
-      result: 'executed',
-      detail: { invitation: found.id, name },
-    })
+    const roleId = await grantRole(tx.q, runtime, { identity, role, hubs })
+    const act = { actor: `identity:${identity}`, action: 'invitations.accept', object: `role-${roleId}` }
+    const detail = { invitation: found.id, ...detailOf(found) }
+    await appendAudits(tx.q, runtime, recordsOfGrant(act, detail))
     return personOf(identity, email)
   })
 }

@@ -1,19 +1,20 @@
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
-import { roleNames, roleScopes } from '../../../protocol/model/scopes.ts'
+import { roleNames, roleScopes, type RoleName } from '../../../protocol/model/scopes.ts'
 import type { Invitation } from '../../../protocol/contract/owner-people.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { SendMail } from '../../operations/alarms/mail.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { appendAudit } from '../../platform/audit/audit.ts'
+import { appendAudits } from '../../platform/audit/audit.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { requireHub } from '../../platform/credentials/hub-access.ts'
+import { reachesHub, requireHub, type OwnedHub } from '../../platform/credentials/hub-access.ts'
+import { recordsOfGrant } from '../../platform/credentials/roles.ts'
 import { base62, digestOf } from '../../platform/credentials/secrets.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
-import type { Queries } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { readReach, requireScopes } from './staff.ts'
 
@@ -27,10 +28,17 @@ export interface InvitationParts {
 type Row = Selectable<Tables['invitations']>
 
 const hubsOf = ({ hubs }: Pick<Row, 'hubs'>): number[] => z.array(z.int()).parse(JSON.parse(hubs))
-/** The role and the hubs of an invitation. */
-export const grantOf = (row: Pick<Row, 'role' | 'hubs'>) => ({
+const grantOf = (row: Pick<Row, 'role' | 'hubs'>) => ({
   role: z.enum(roleNames).parse(row.role),
   hubs: hubsOf(row),
+})
+
+/** The detail of an audit record. */
+export const detailOf = ({ name, email, role, hubs }: Omit<OpenInvitation, 'id'>) => ({
+  name,
+  ...(email !== null && { email }),
+  role,
+  hubs,
 })
 
 const view = (row: Row): Invitation => ({
@@ -42,14 +50,81 @@ const view = (row: Row): Invitation => ({
   expires_at: timestamp(row.expires_at),
 })
 
-/** The invitation of a link that is open: neither accepted, nor withdrawn, nor expired. */
-export const findInvitation = (q: Queries, { clock }: Runtime, digest: string): Promise<Row | undefined> =>
+const openInvitations = (q: Queries, { clock }: Runtime) =>
+  q.selectFrom('invitations').selectAll().where('expires_at', '>', clock.now()).orderBy('id')
+
+const hubRows = (q: Queries, ids: readonly number[]) =>
   q
-    .selectFrom('invitations')
-    .selectAll()
-    .where('digest', '=', digest)
-    .where('expires_at', '>', clock.now())
-    .executeTakeFirst()
+    .selectFrom('hubs')
+    .select(['id', 'owner_id', 'owned_since', 'retired_at'])
+    .where('id', 'in', ids)
+    .orderBy('id')
+
+export interface OpenInvitation {
+  id: number
+  name: string
+  email: string | null
+  role: RoleName
+  /** At least one. */
+  hubs: number[]
+}
+
+/**
+ * The invitation of a link that is open: neither accepted, nor withdrawn, nor expired. Hubs that have another owner since,
+ * and retired ones, are left out; an invitation without a hub is none. With `tx` its hubs are not moved before the
+ * transaction ends.
+ */
+export async function findInvitation(
+  q: Queries,
+  runtime: Runtime,
+  digest: string,
+  tx?: Tx,
+): Promise<OpenInvitation | undefined> {
+  const row = await openInvitations(q, runtime).where('digest', '=', digest).executeTakeFirst()
+  if (!row) return undefined
+  const { id, name, email, created_at } = row
+  const { role, hubs: named } = grantOf(row)
+  const query = hubRows(q, named)
+  const hubs = (await (tx ? tx.forUpdate(query) : query).execute())
+    .filter(({ owned_since, retired_at }) => owned_since <= created_at && retired_at === null)
+    .map((hub) => hub.id)
+  return hubs.length > 0 ? { id, name, email, role, hubs } : undefined
+}
+
+/**
+ * The number is limited because the service mails each invitation to any address. The owners' locks prevent two requests
+ * from taking the last place. Throws `invitation_limit_reached`.
+ */
+async function requireRoom(
+  tx: Tx,
+  { runtime, settings }: CloudContext,
+  hubs: readonly OwnedHub[],
+): Promise<void> {
+  const owners = [...new Set(hubs.map(({ owner_id }) => owner_id))]
+  await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', 'in', owners).orderBy('id')).execute()
+  const owned = await tx.q
+    .selectFrom('hubs')
+    .select(['id', 'owner_id'])
+    .where('owner_id', 'in', owners)
+    .execute()
+  const ownerOf = new Map(owned.map(({ id, owner_id }) => [id, owner_id]))
+  const open = (await openInvitations(tx.q, runtime).execute()).map(
+    (row) => new Set(hubsOf(row).map((id) => ownerOf.get(id))),
+  )
+  const limit = settings.invitationsPerOwner
+  if (owners.some((owner) => open.filter((invited) => invited.has(owner)).length >= limit))
+    throw new ApiError('invitation_limit_reached', `An owner has at most ${limit} open invitations.`, {
+      limit,
+    })
+}
+
+/** A name that mail programs show as plain text, because nothing in it looks like a link. */
+export const unlinked = (name: string): string =>
+  name
+    .replaceAll(/[^\p{L}\p{M}\p{N} .'’-]/gu, ' ')
+    .replaceAll(/\.(?=\S)/g, '. ')
+    .replaceAll(/ +/g, ' ')
+    .trim()
 
 /** Invitations of staff: a link that gives one person a role and a passkey. The database has only its digest. */
 export function invitationHandlers(
@@ -59,20 +134,23 @@ export function invitationHandlers(
   const { db, runtime, settings, log } = context
   const open = async (credential: OwnerCredential): Promise<Row[]> => {
     const reach = await readReach(db.kysely, credential)
-    const rows = await db.kysely
-      .selectFrom('invitations')
-      .selectAll()
-      .where('expires_at', '>', runtime.clock.now())
-      .orderBy('id')
-      .execute()
+    const rows = await openInvitations(db.kysely, runtime).execute()
     return rows.filter((row) => reach.selection(hubsOf(row)))
   }
-  const record = (q: Queries, { actor }: OwnerCredential, action: string, id: number) =>
-    appendAudit(q, runtime, { actor, action, hubId: null, object: `invitation-${id}`, result: 'executed' })
+  const record = (q: Queries, { actor }: OwnerCredential, action: string, row: Row) =>
+    appendAudits(
+      q,
+      runtime,
+      recordsOfGrant(
+        { actor, action, object: `invitation-${row.id}` },
+        detailOf({ ...row, ...grantOf(row) }),
+      ),
+    )
 
   /** Whether the mail server has taken the mail. */
-  async function mailed({ name, email, role }: Row, url: string): Promise<boolean> {
+  async function mailed({ name: given, email, role }: Row, url: string): Promise<boolean> {
     if (email === null || !sendMail) return false
+    const name = unlinked(given)
     const days = Math.round(settings.invitationMs / 86_400_000)
     const text = `Hello ${name},\n\nyou are invited to Larder as ${role}. Open this link within ${days} days and create a passkey:\n\n${url}\n\nThe link works once.\n`
     try {
@@ -98,7 +176,12 @@ export function invitationHandlers(
       for (const id of hub_ids) await requireHub(db.kysely, credential, id)
       const secret = base62(runtime.random.bytes(32))
       const now = runtime.clock.now()
+      const ids = [...new Set(hub_ids)].toSorted((one, other) => one - other)
       const row = await db.transact(async (tx) => {
+        const hubs = await tx.forUpdate(hubRows(tx.q, ids)).execute()
+        // A hub may have moved since the check above.
+        if (!hubs.every((hub) => reachesHub(credential, hub))) throw new ApiError('hub_not_found')
+        await requireRoom(tx, context, hubs)
         const made = await tx.q
           .insertInto('invitations')
           .values({
@@ -106,13 +189,13 @@ export function invitationHandlers(
             name,
             email,
             role,
-            hubs: JSON.stringify([...new Set(hub_ids)].toSorted((one, other) => one - other)),
+            hubs: JSON.stringify(ids),
             created_at: now,
             expires_at: now + settings.invitationMs,
           })
           .returningAll()
           .executeTakeFirstOrThrow()
-        await record(tx.q, credential, 'invitations.create', made.id)
+        await record(tx.q, credential, 'invitations.create', made)
         return made
       })
       // Browsers send no fragment, so the secret is in no log of a proxy.
@@ -122,8 +205,14 @@ export function invitationHandlers(
     async 'owner.invitations.revoke'({ params: { invitation_id: id }, credential }) {
       if (!(await open(credential)).some((row) => row.id === id)) throw new ApiError('not_found')
       await db.transact(async (tx) => {
-        await tx.q.deleteFrom('invitations').where('id', '=', id).execute()
-        await record(tx.q, credential, 'invitations.revoke', id)
+        // The person may have accepted it since.
+        const row = await tx.q
+          .deleteFrom('invitations')
+          .where('id', '=', id)
+          .returningAll()
+          .executeTakeFirst()
+        if (!row) throw new ApiError('not_found')
+        await record(tx.q, credential, 'invitations.revoke', row)
       })
       return undefined
     },

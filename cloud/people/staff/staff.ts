@@ -1,7 +1,7 @@
 import type { Key, Person } from '../../../protocol/contract/owner-people.ts'
 import { roleScopes, type Scope } from '../../../protocol/model/scopes.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { appendAudit } from '../../platform/audit/audit.ts'
+import { appendAudit, appendAudits } from '../../platform/audit/audit.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import {
@@ -13,7 +13,13 @@ import {
 } from '../../platform/credentials/api-keys.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
-import { grantRole, listRoles, revokeRole, type Role } from '../../platform/credentials/roles.ts'
+import {
+  grantRole,
+  listRoles,
+  recordsOfGrant,
+  revokeRole,
+  type Role,
+} from '../../platform/credentials/roles.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
@@ -98,6 +104,15 @@ export function staffHandlers(
   const { db, runtime } = context
   const record = (q: Queries, { actor }: OwnerCredential, action: string, object: string) =>
     appendAudit(q, runtime, { actor, action, hubId: null, object, result: 'executed' })
+  const recordRole = (
+    q: Queries,
+    { actor }: OwnerCredential,
+    action: string,
+    { id, name, identity, role, hubs }: Omit<Role, 'createdAt'> & { name: string | null },
+  ) => {
+    const detail = { identity, ...(name !== null && { name }), role, hubs }
+    return appendAudits(q, runtime, recordsOfGrant({ actor, action, object: `role-${id}` }, detail))
+  }
   return {
     async 'owner.staff.list'({ credential }) {
       const reach = await readReach(db.kysely, credential)
@@ -116,7 +131,7 @@ export function staffHandlers(
         const known = (await listRoles(tx.q, identity)).find(isSame)
         if (known) return person(known, name)
         const id = await grantRole(tx.q, runtime, { identity, role, hubs })
-        await record(tx.q, credential, 'roles.grant', `role-${id}`)
+        await recordRole(tx.q, credential, 'roles.grant', { id, name, identity, role, hubs })
         return person({ id, identity, role, hubs, createdAt: runtime.clock.now() }, name)
       })
     },
@@ -125,8 +140,9 @@ export function staffHandlers(
       await db.transact(async (tx) => {
         const known = (await listRoles(tx.q)).find(({ id }) => id === params.role_id)
         if (!known || !reach.role(known)) throw new ApiError('not_found')
+        const name = (await namesOf(tx.q, [known])).get(known.identity) ?? null
         await revokeRole(tx.q, known.id)
-        await record(tx.q, credential, 'roles.revoke', `role-${known.id}`)
+        await recordRole(tx.q, credential, 'roles.revoke', { ...known, name })
       })
       return undefined
     },

@@ -1,5 +1,6 @@
 import { roleScopes, roleNames, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
+import type { AuditRecord } from '../audit/audit.ts'
 import type { Queries } from '../store/database.ts'
 import { StoredHubs, type HubSelection } from './api-keys.ts'
 import { endSessionsOf } from './sessions.ts'
@@ -32,18 +33,38 @@ export async function grantRole(
 }
 
 /**
- * Removes a role. False if there is no such role. An identity without a further role also loses its sessions and
- * passkeys.
+ * Removes a role and returns it; undefined if there is no such role. An identity without a further role also loses
+ * its sessions and passkeys.
  */
-export async function revokeRole(q: Queries, id: number): Promise<boolean> {
-  const row = await q.deleteFrom('roles').where('id', '=', id).returning('identity').executeTakeFirst()
-  if (!row) return false
+export async function revokeRole(
+  q: Queries,
+  id: number,
+): Promise<{ identity: string; role: string; hubs: HubSelection } | undefined> {
+  const row = await q
+    .deleteFrom('roles')
+    .where('id', '=', id)
+    .returning(['identity', 'role', 'hubs'])
+    .executeTakeFirst()
+  if (!row) return undefined
   const { identity } = row
-  if ((await listRoles(q, identity)).length > 0) return true
-  await endSessionsOf(q, identity)
-  await q.deleteFrom('passkeys').where('identity', '=', identity).execute()
-  return true
+  if ((await listRoles(q, identity)).length === 0) {
+    await endSessionsOf(q, identity)
+    await q.deleteFrom('passkeys').where('identity', '=', identity).execute()
+  }
+  return { ...row, hubs: StoredHubs.parse(JSON.parse(row.hubs)) }
 }
+
+/** The records of an act on a role or an invitation: one for each hub, because owners read the records of their hubs. */
+export const recordsOfGrant = (
+  act: Pick<AuditRecord, 'actor' | 'action' | 'object'>,
+  detail: { role: string; hubs: HubSelection; [name: string]: unknown },
+): AuditRecord[] =>
+  (detail.hubs === '*' ? [null] : detail.hubs).map((hubId) => ({
+    ...act,
+    hubId,
+    result: 'executed',
+    detail,
+  }))
 
 export async function listRoles(q: Queries, identity?: string): Promise<Role[]> {
   let query = q.selectFrom('roles').selectAll().orderBy('id')

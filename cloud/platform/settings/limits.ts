@@ -263,6 +263,7 @@ const callLimits = limits('Calls', {
   ),
   sessionMs: ms(30 * DAY, 'Maximum time of the session of a person who has signed in in a browser.'),
   sessionIdleMs: ms(7 * DAY, 'Time without a call after which such a session ends.'),
+  invitationsPerOwner: many(50, 'Maximum number of open invitations of people to the hubs of one owner.'),
   invitationMs: ms(7 * DAY, 'Time for which the invitation of a person can be accepted.', 90 * DAY),
   guestSessionMs: ms(90 * DAY, "Time without a call after which a guest's session ends.", 400 * DAY),
   ...prefixed('HTTP', {

@@ -44,6 +44,7 @@ export const staffCases = {
     gives: roleScopes.technician,
     success: () => Promise.resolve({ as: 'owner', body: invitation }),
     errors: wrongHubs(invitation),
+    elsewhere: { invitation_limit_reached: 'test/cloud/people/staff/invitations.test.ts' },
   },
   'owner.invitations.revoke': {
     success: async (world) => ({ as: 'owner', params: await invited(world) }),

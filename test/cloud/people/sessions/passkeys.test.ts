@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Mail } from '../../../../cloud/operations/alarms/mail.ts'
+import { moveHub } from '../../../../cloud/operations/ownership/hand-over.ts'
 import { Authenticator } from '../../../world/authenticator.ts'
 import { TestBrowser } from '../../../world/browser.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -164,5 +165,100 @@ onEachDatabase('passkeys of staff', (open) => {
     expect((await hubs()).status).toBe(401)
     expect(await browser.session()).toMatchObject({ kind: 'none' })
     expect(await signIn(browser, key)).toBe(401)
+  })
+
+  /** Hub 2 of the same owner, and a second owner. */
+  async function addHubAndOwner({ shop }: Service): Promise<number> {
+    const { kysely } = shop.context.db
+    const { id: _, ...hub } = await kysely.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
+    await kysely
+      .insertInto('hubs')
+      .values({ ...hub, name: 'Second hub' })
+      .execute()
+    const other = await kysely
+      .insertInto('owners')
+      .values({ name: 'Other' })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+    return other.id
+  }
+  const hubsOfRoles = async ({ shop }: Service) =>
+    (await shop.context.db.kysely.selectFrom('roles').select('hubs').execute()).map(({ hubs }) => hubs)
+
+  test('an invitation loses a hub that moves, and ends if it has no other', async () => {
+    const service = await begin()
+    const { context } = service.shop
+    const newOwner = await addHubAndOwner(service)
+    const [one, both] = [await invite(service), await invite(service, { ...anna, hub_ids: [1, 2] })]
+    const browser = browserAt(service)
+    const { options } = await start(browser, { invitation: both })
+    await context.db.transact((tx) => moveHub(tx, context, { hubId: 1, newOwner }))
+    expect((await start(browserAt(service), { invitation: one })).status).toBe(404)
+    expect((await service.owner('GET', INVITATIONS)).json).toMatchObject({ data: [{ hubs: [2] }] })
+    expect(await finish(browser, new Authenticator().register(options, ORIGIN))).toBe(200)
+    expect(await hubsOfRoles(service)).toEqual(['[2]'])
+  })
+
+  test('acceptance leaves out retired hubs and hubs of another owner, also if the invitation still names them', async () => {
+    const service = await begin()
+    const { kysely } = service.shop.context.db
+    const newOwner = await addHubAndOwner(service)
+    const [one, both] = [await invite(service), await invite(service, { ...anna, hub_ids: [1, 2] })]
+    const [first, second] = [browserAt(service), browserAt(service)]
+    const [begunOne, begunBoth] = [
+      await start(first, { invitation: one }),
+      await start(second, { invitation: both }),
+    ]
+    service.shop.clock.advance(1000)
+    const moved = { owner_id: newOwner, owned_since: service.shop.clock.now() }
+    await kysely.updateTable('hubs').set(moved).where('id', '=', 1).execute()
+    expect(await finish(first, new Authenticator().register(begunOne.options, ORIGIN))).toBe(404)
+    expect(await finish(second, new Authenticator().register(begunBoth.options, ORIGIN))).toBe(200)
+    expect(await hubsOfRoles(service)).toEqual(['[2]'])
+
+    const late = await invite(service, { ...anna, hub_ids: [2] })
+    await kysely
+      .updateTable('hubs')
+      .set({ retired_at: service.shop.clock.now() })
+      .where('id', '=', 2)
+      .execute()
+    expect((await start(browserAt(service), { invitation: late })).status).toBe(404)
+  })
+
+  test('a person who loses the last role because a hub moves loses the session and the passkey', async () => {
+    const service = await begin()
+    const { context, clock } = service.shop
+    const newOwner = await addHubAndOwner(service)
+    const browser = browserAt(service)
+    const key = await register(service, browser)
+    await context.db.transact((tx) => moveHub(tx, context, { hubId: 1, newOwner }))
+    clock.advance(5_000)
+    expect(await browser.session()).toMatchObject({ kind: 'none' })
+    expect(await signIn(browser, key)).toBe(401)
+  })
+
+  test('the audit of each hub has who invited whom, and who accepted', async () => {
+    const service = await begin()
+    await addHubAndOwner(service)
+    const email = 'anna@example.org'
+    const secret = await invite(service, { ...anna, email, hub_ids: [2, 1] })
+    const browser = browserAt(service)
+    const { options } = await start(browser, { invitation: secret })
+    expect(await finish(browser, new Authenticator().register(options, ORIGIN))).toBe(200)
+    for (const hub_id of [1, 2]) {
+      const { json } = await service.owner('GET', `audit?hub_id=${hub_id}&action=invitations.`)
+      const detail = { name: 'Anna', email, role: 'technician', hubs: [1, 2] }
+      expect(json).toMatchObject({
+        data: [
+          {
+            action: 'invitations.accept',
+            actor: expect.stringMatching(/^identity:staff-/) as string,
+            hub_id,
+            detail,
+          },
+          { action: 'invitations.create', actor: expect.stringMatching(/^key:/) as string, hub_id, detail },
+        ],
+      })
+    }
   })
 })

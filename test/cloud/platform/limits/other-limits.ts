@@ -24,6 +24,7 @@ export const otherLimits: readonly OtherLimit[] = [
   },
   { what: 'sign-ins a minute', settings: ['SIGN_INS_PER_MINUTE'], share: 'per network' },
   { what: 'webhooks', settings: ['WEBHOOKS_PER_OWNER'], share: 'per owner' },
+  { what: 'open invitations', settings: ['INVITATIONS_PER_OWNER'], share: 'per owner' },
   { what: 'open alarms', settings: ['ALARMS_PER_HUB'], share: 'per hub' },
   {
     what: 'deliveries under way',
