@@ -126,12 +126,37 @@ export const unlinked = (name: string): string =>
     .replaceAll(/ +/g, ' ')
     .trim()
 
+/** Whether the mail server has taken the mail. */
+async function mailed(
+  { runtime, settings, log }: CloudContext,
+  sendMail: SendMail | undefined,
+  { name: given, email, role }: Row,
+  url: string,
+): Promise<boolean> {
+  if (email === null || !sendMail) return false
+  const name = unlinked(given)
+  const days = Math.round(settings.invitationMs / 86_400_000)
+  const text = `Hello ${name},\n\nyou are invited to Larder as ${role}. Open this link within ${days} days and create a passkey:\n\n${url}\n\nThe link works once.\n`
+  try {
+    await sendMail({
+      id: uuidv7(runtime),
+      to: { name, address: email },
+      subject: '[Larder] You are invited',
+      text,
+    })
+    return true
+  } catch (error) {
+    log.warn({ err: error }, 'the mail server has not taken an invitation: its link is shown instead')
+    return false
+  }
+}
+
 /** Invitations of staff: a link that gives one person a role and a passkey. The database has only its digest. */
 export function invitationHandlers(
   context: CloudContext,
   { sendMail, baseUrl }: InvitationParts,
 ): Handlers<'owner.invitations.list' | 'owner.invitations.create' | 'owner.invitations.revoke'> {
-  const { db, runtime, settings, log } = context
+  const { db, runtime, settings } = context
   const open = async (credential: OwnerCredential): Promise<Row[]> => {
     const reach = await readReach(db.kysely, credential)
     const rows = await openInvitations(db.kysely, runtime).execute()
@@ -146,26 +171,6 @@ export function invitationHandlers(
         detailOf({ ...row, ...grantOf(row) }),
       ),
     )
-
-  /** Whether the mail server has taken the mail. */
-  async function mailed({ name: given, email, role }: Row, url: string): Promise<boolean> {
-    if (email === null || !sendMail) return false
-    const name = unlinked(given)
-    const days = Math.round(settings.invitationMs / 86_400_000)
-    const text = `Hello ${name},\n\nyou are invited to Larder as ${role}. Open this link within ${days} days and create a passkey:\n\n${url}\n\nThe link works once.\n`
-    try {
-      await sendMail({
-        id: uuidv7(runtime),
-        to: { name, address: email },
-        subject: '[Larder] You are invited',
-        text,
-      })
-      return true
-    } catch (error) {
-      log.warn({ err: error }, 'the mail server has not taken an invitation: its link is shown instead')
-      return false
-    }
-  }
 
   return {
     async 'owner.invitations.list'({ credential }) {
@@ -200,7 +205,7 @@ export function invitationHandlers(
       })
       // Browsers send no fragment, so the secret is in no log of a proxy.
       const url = `${baseUrl}/console/invitation#${secret}`
-      return { ...view(row), url: (await mailed(row, url)) ? null : url }
+      return { ...view(row), url: (await mailed(context, sendMail, row, url)) ? null : url }
     },
     async 'owner.invitations.revoke'({ params: { invitation_id: id }, credential }) {
       if (!(await open(credential)).some((row) => row.id === id)) throw new ApiError('not_found')

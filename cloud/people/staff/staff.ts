@@ -90,29 +90,27 @@ export function requireScopes({ scopes }: OwnerCredential, given: readonly Scope
     )
 }
 
+const recordRole = (
+  q: Queries,
+  { runtime }: CloudContext,
+  act: { actor: string; action: string },
+  { id, name, identity, role, hubs }: Omit<Role, 'createdAt'> & { name: string | null },
+): Promise<void> => {
+  const detail = { identity, ...(name !== null && { name }), role, hubs }
+  return appendAudits(q, runtime, recordsOfGrant({ ...act, object: `role-${id}` }, detail))
+}
+
+type PeopleRoute = 'owner.staff.list' | 'owner.staff.grant' | 'owner.staff.revoke'
+type KeyRoute = 'owner.api_keys.list' | 'owner.api_keys.create' | 'owner.api_keys.revoke'
+
 /** People with a role at an owner's hubs, and the owner's API keys. Changes are audited. */
-export function staffHandlers(
-  context: CloudContext,
-): Handlers<
-  | 'owner.staff.list'
-  | 'owner.staff.grant'
-  | 'owner.staff.revoke'
-  | 'owner.api_keys.list'
-  | 'owner.api_keys.create'
-  | 'owner.api_keys.revoke'
-> {
+export const staffHandlers = (context: CloudContext): Handlers<PeopleRoute | KeyRoute> => ({
+  ...peopleHandlers(context),
+  ...keyHandlers(context),
+})
+
+function peopleHandlers(context: CloudContext): Handlers<PeopleRoute> {
   const { db, runtime } = context
-  const record = (q: Queries, { actor }: OwnerCredential, action: string, object: string) =>
-    appendAudit(q, runtime, { actor, action, hubId: null, object, result: 'executed' })
-  const recordRole = (
-    q: Queries,
-    { actor }: OwnerCredential,
-    action: string,
-    { id, name, identity, role, hubs }: Omit<Role, 'createdAt'> & { name: string | null },
-  ) => {
-    const detail = { identity, ...(name !== null && { name }), role, hubs }
-    return appendAudits(q, runtime, recordsOfGrant({ actor, action, object: `role-${id}` }, detail))
-  }
   return {
     async 'owner.staff.list'({ credential }) {
       const reach = await readReach(db.kysely, credential)
@@ -131,7 +129,8 @@ export function staffHandlers(
         const known = (await listRoles(tx.q, identity)).find(isSame)
         if (known) return person(known, name)
         const id = await grantRole(tx.q, runtime, { identity, role, hubs })
-        await recordRole(tx.q, credential, 'roles.grant', { id, name, identity, role, hubs })
+        const { actor } = credential
+        await recordRole(tx.q, context, { actor, action: 'roles.grant' }, { id, name, identity, role, hubs })
         return person({ id, identity, role, hubs, createdAt: runtime.clock.now() }, name)
       })
     },
@@ -142,10 +141,18 @@ export function staffHandlers(
         if (!known || !reach.role(known)) throw new ApiError('not_found')
         const name = (await namesOf(tx.q, [known])).get(known.identity) ?? null
         await revokeRole(tx.q, known.id)
-        await recordRole(tx.q, credential, 'roles.revoke', { ...known, name })
+        const { actor } = credential
+        await recordRole(tx.q, context, { actor, action: 'roles.revoke' }, { ...known, name })
       })
       return undefined
     },
+  }
+}
+
+function keyHandlers({ db, runtime }: CloudContext): Handlers<KeyRoute> {
+  const record = (q: Queries, { actor }: OwnerCredential, action: string, object: string) =>
+    appendAudit(q, runtime, { actor, action, hubId: null, object, result: 'executed' })
+  return {
     async 'owner.api_keys.list'({ credential }) {
       const reach = await readReach(db.kysely, credential)
       return { data: (await listApiKeys(db.kysely)).filter(reach.key).map(keyView) }

@@ -33,7 +33,7 @@ onEachDatabase('invitations of staff', (open) => {
       .values(Array.from({ length: 48 }, (_, index) => ({ ...row, digest: `${index}` })))
       .execute()
     const statuses = (await Promise.all([1, 2, 3].map(() => create(service)))).map(({ status }) => status)
-    expect(statuses.toSorted()).toEqual([201, 201, 409])
+    expect(statuses.toSorted((one, other) => one - other)).toEqual([201, 201, 409])
     const error = { code: 'invitation_limit_reached', details: { limit: 50 } }
     expect(await create(service)).toMatchObject({ status: 409, json: { error } })
     expect((await service.owner('DELETE', `${INVITATIONS}/${await idOf(service)}`)).status).toBe(204)
@@ -59,7 +59,7 @@ onEachDatabase('invitations of staff', (open) => {
     await create(service)
     const path = `${INVITATIONS}/${await idOf(service)}`
     const both = await Promise.all([1, 2].map(() => service.owner('DELETE', path)))
-    expect(both.map(({ status }) => status).toSorted()).toEqual([204, 404])
+    expect(both.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([204, 404])
     const { json } = await service.owner('GET', 'audit?hub_id=1&action=invitations.revoke')
     const detail = { name: 'Anna', role: 'technician', hubs: [1] }
     expect((json as { data: unknown[] }).data).toEqual([expect.objectContaining({ hub_id: 1, detail })])
