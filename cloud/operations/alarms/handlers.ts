@@ -55,7 +55,7 @@ export function alarmHandlers(context: CloudContext): Handlers<keyof typeof owne
 
 /**
  * The alarms that a credential may see. An owner's key sees the alarms of its owner. A limited key, and an identity,
- * see the alarms of their hubs.
+ * see the alarms of their hubs. An identity with a list of hubs sees only alarms of the hubs' present owners.
  */
 function visibleAlarms(
   q: Queries,
@@ -64,5 +64,9 @@ function visibleAlarms(
   let query = q.selectFrom('alarms')
   if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
   if (hubs !== '*') query = query.where('hub_id', 'in', hubs.length > 0 ? hubs : [sql.lit(0)])
+  if (hubs !== '*' && ownerId === null)
+    query = query.where('owner_id', '=', (eb) =>
+      eb.selectFrom('hubs').select('hubs.owner_id').whereRef('hubs.id', '=', 'alarms.hub_id'),
+    )
   return query
 }

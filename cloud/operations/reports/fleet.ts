@@ -38,6 +38,9 @@ async function readFleet(
   const states = await hubStates(q, ids, now, settings.onlineWithinMs)
   const alarms = await q
     .selectFrom('alarms')
+    .innerJoin('hubs', (join) =>
+      join.onRef('hubs.id', '=', 'alarms.hub_id').onRef('hubs.owner_id', '=', 'alarms.owner_id'),
+    )
     .select(['hub_id', 'severity', (eb) => eb.fn.countAll<number>().as('count')])
     .where('hub_id', 'in', ids)
     .where('cleared_at', 'is', null)

@@ -110,6 +110,7 @@ export async function composeMorning(
       .selectFrom('alarms')
       .selectAll()
       .where('hub_id', '=', hub.id)
+      .where('owner_id', '=', hub.owner_id)
       .where('cleared_at', 'is', null)
       .orderBy('seq', 'desc')
       .execute()

@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import { createOrder } from '../../../../cloud/commerce/orders/cart.ts'
 import { raiseAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { recordTemperatures } from '../../../../cloud/gateway/temperatures.ts'
+import { composeMorning } from '../../../../cloud/operations/reports/morning-mail.ts'
 import { appendAudit, listAudit } from '../../../../cloud/platform/audit/audit.ts'
+import { hubsWithContact } from '../../../../cloud/platform/credentials/hub-access.ts'
 import { addDeal, redemptionsOf } from '../../commerce/deals/support/shop-deals.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { finish, openHub } from './support/owned-hub.ts'
@@ -139,7 +141,7 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
   })
 
   test('open alarms of a moved hub become new alarms, but not alarms about sales', async () => {
-    const { db, context, one, two, call, move } = await openHub(open)
+    const { app, db, context, one, two, call, move } = await openHub(open)
     await db.transact(async (tx) => {
       await raiseAlarm(tx, context, { hubId: 1, kind: 'bin_fault', subject: 'bin 1' })
       await raiseAlarm(tx, context, { hubId: 1, kind: 'refund_failed', subject: 'order 7', soldBy: 1 })
@@ -149,6 +151,21 @@ onEachDatabase('a hub that is moved to another owner', (open) => {
       ((await call(key, 'alarms?state=open')).json['data'] as { kind: string }[]).map(({ kind }) => kind)
     expect(await openKinds(one)).toEqual(['refund_failed'])
     expect(await openKinds(two)).toEqual(['bin_fault'])
+    // People, the fleet report and the morning mail of the new owner show only its own alarms.
+    await db.kysely
+      .insertInto('roles')
+      .values({ identity: 'ada', role: 'technician', hubs: '[1]', created_at: 0 })
+      .execute()
+    const token = await app.issuer.token({ sub: 'ada' })
+    const read = async (path: string) =>
+      (await app.call('GET', `/api/v1/owners/${path}`, { token })).json as { data: object[] }
+    expect((await read('alarms?state=open')).data).toMatchObject([{ kind: 'bin_fault' }])
+    const [fault] = (await read('alarms?state=open')).data as { severity: string }[]
+    const counts = { critical: 0, warning: 0, info: 0, [fault!.severity]: 1 }
+    expect((await read('fleet')).data).toMatchObject([{ hub_id: 1, alarms: counts }])
+    const hub = await hubsWithContact(db.kysely).where('hubs.id', '=', 1).executeTakeFirstOrThrow()
+    const about = { day: '2026-01-02', now: context.runtime.clock.now(), currency: 'USD' }
+    expect((await composeMorning(db.kysely, hub, about)).text).not.toContain('order 7')
     // The alarm is raised again, and the former owner is not notified.
     await db.transact((tx) =>
       raiseAlarm(tx, context, { hubId: 1, kind: 'refund_failed', subject: 'order 7', soldBy: 1 }),

@@ -6,6 +6,7 @@ import { inventoryHandlers } from '../../../../../cloud/commerce/catalogue/inven
 import { configurationHandlers } from '../../../../../cloud/operations/controls/configuration.ts'
 import { ownerOrderHandlers } from '../../../../../cloud/commerce/orders/handlers.ts'
 import { refundHandlers } from '../../../../../cloud/commerce/refunds/refund-requests.ts'
+import { fleetHandlers } from '../../../../../cloud/operations/reports/fleet.ts'
 import { alarmHandlers } from '../../../../../cloud/operations/alarms/handlers.ts'
 import { moveHub, retireHub } from '../../../../../cloud/operations/ownership/hand-over.ts'
 import { temperatureHandlers } from '../../../../../cloud/operations/hubs/temperatures.ts'
@@ -36,6 +37,7 @@ export async function openHub(open: OpenDatabase) {
       ...analyticsHandlers(context, media),
       ...temperatureHandlers(context),
       ...alarmHandlers(context),
+      ...fleetHandlers(context),
       ...maintenanceHandlers(context, media),
       ...dealHandlers(context, media),
       ...facingHandlers(context),
