@@ -12,7 +12,7 @@ import { uninterrupted } from '../../platform/listening.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { ensureScheduled, schedule } from '../../platform/work/queue.ts'
+import { ensureScheduled, schedule, unschedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { hubIsSilent, hubsHaveReported, storageIs } from '../alarms/hub-alarms.ts'
 import { type BuiltDevices, readBuilt, readHubState, reportHealth } from './hub-health.ts'
@@ -98,7 +98,11 @@ async function note(tx: Tx, context: CloudContext, news: readonly Difference[]):
   for (const { hub, health, isStorageNews } of news)
     if (isStorageNews) await storageIs(tx, context, hub.id, health?.storage)
   const back = news.filter(({ online, wasOnline }) => online && !wasOnline).map(({ hub }) => hub.id)
-  if (back.length > 0) await hubsHaveReported(tx, context, back)
+  if (back.length > 0) {
+    await hubsHaveReported(tx, context, back)
+    // The row waits for the alarm of the silence that has ended: the next silence would be found at that time only.
+    await unschedule(tx, 'hub.silent', back)
+  }
   const gone = news.filter(({ online, wasOnline }) => !online && wasOnline).map(({ hub }) => hub.id)
   await schedule(tx, 'hub.silent', gone, context.runtime.clock.now())
 }

@@ -97,14 +97,22 @@ export async function ensureScheduled(
       .execute()
 }
 
-/** Removes a subject from the queue. Returns false if it was not queued. */
-export async function unschedule(tx: Tx, kind: string, subject: Subject): Promise<boolean> {
-  const dropped = await dropOne(tx.q, { kind, subject: String(subject) })
+/** Removes one or several subjects from the queue. Returns false if none was queued. */
+export async function unschedule(
+  tx: Tx,
+  kind: string,
+  subjects: Subject | readonly Subject[],
+): Promise<boolean> {
+  const dropped = await drop(tx.q, { kind, subjects: [subjects].flat().map(String) })
   return dropped.length > 0
 }
 
-const dropOne = statement((q, { kind, subject }: { kind: string; subject: string }) =>
-  q.deleteFrom('due_work').where('kind', '=', kind).where('subject', '=', subject).returning('kind'),
+const drop = statement((q, { kind, subjects }: { kind: string; subjects: readonly string[] }) =>
+  q
+    .deleteFrom('due_work')
+    .where('kind', '=', kind)
+    .where('subject', 'in', textsIn(q, subjects))
+    .returning('kind'),
 )
 
 const unclaimed = { attempts: 0, leased_until: null, claim: null, last_error: null }

@@ -55,4 +55,28 @@ onEachDatabase('the silence of a hub', (open) => {
     expect(told).toEqual([{ online: 0 }])
     expect(await silent()).toEqual([{ subject: '1' }])
   })
+
+  test('a hub that returns and falls silent again is published as offline after the same time as before', async () => {
+    const { context, clock, hear } = await openShop(await open())
+    const { db, settings } = context
+    const runner = new WorkRunner(context, hubWork(context))
+    const isOnline = async () =>
+      (await db.kysely.selectFrom('hub_told').select('online').execute())[0]?.online
+    const report = async () => {
+      await hear()
+      await db.transact((tx) => publishHubChange(tx, context, 1))
+    }
+    await runner.ensureRecurring()
+    for (let silence = 0; silence < 3; silence += 1) {
+      await report()
+      expect(await isOnline()).toBe(1)
+      // The search pauses for a second.
+      for (let waited = 0; waited < settings.onlineWithinMs + 2000; waited += 1000) {
+        await runner.drain()
+        clock.advance(1000)
+      }
+      await runner.drain()
+      expect(await isOnline()).toBe(0)
+    }
+  })
 })
