@@ -1,3 +1,4 @@
+import { ReportDay } from '../../protocol/contract/fields.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { smtpSender } from '../operations/alarms/mail.ts'
@@ -30,8 +31,8 @@ export const mailCommands = (runtime: Runtime): CommandLine => ({
         if (!hub) throw new Error(`no such hub: ${options['hub'] ?? ''}`)
         const now = runtime.clock.now()
         const day = options['date'] ?? localDay(hub.timezone, now)
-        if (!/^\d{4}-\d\d-\d\d$/.test(day) || Number.isNaN(Date.parse(day)))
-          throw new UsageError(`--date must be YYYY-MM-DD: ${day}`)
+        if (!ReportDay.safeParse(day).success)
+          throw new UsageError(`--date must be a date, YYYY-MM-DD: ${day}`)
         const { currency } = settings.limits.rules
         const mail = await composeMorning(q, hub, { day, now, currency })
         const readers = await morningReaders(q, hub.owner_id)

@@ -10,6 +10,7 @@ import { contactCommands } from '../../../cloud/cli/contacts.ts'
 import { deadLetterCommands } from '../../../cloud/cli/dead-letters.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
 import { keyCommands } from '../../../cloud/cli/keys.ts'
+import { mailCommands } from '../../../cloud/cli/mail.ts'
 import { ownerCommands } from '../../../cloud/cli/owners.ts'
 import { paymentCommands } from '../../../cloud/cli/payments.ts'
 import { productCommands } from '../../../cloud/cli/products.ts'
@@ -31,6 +32,7 @@ const commandLines: Record<string, CommandLine> = {
   'dead-letters': deadLetterCommands(runtime),
   hubs: hubCommands(runtime),
   keys: keyCommands(runtime),
+  mail: mailCommands(runtime),
   owners: ownerCommands(runtime),
   payments: paymentCommands(runtime),
   products: productCommands(runtime),
@@ -127,6 +129,16 @@ test.each(['0', '-0.5', '.25', '45', '-89.123456', '007'])(
     const set = json(await run('hubs', 'set', '1', '--latitude', value, '--longitude', value))
     expect(set).toMatchObject({ geojson_location: { coordinates: [Number(value), Number(value)] } })
   },
+)
+
+test.each(['2026-02-31', '2026-2-1', '31.01.2026', '2026-01-31T08:00:00Z'])(
+  'mail morning refuses %s, which is not a date',
+  async (date) =>
+    expect(await run('mail', 'morning', '--hub', '1', '--date', date)).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr: `error: --date must be a date, YYYY-MM-DD: ${date}\n`,
+    }),
 )
 
 test('a text that is too long is refused in words that name the option', async () => {
