@@ -130,13 +130,14 @@ export class LeaseKeeper {
 
   /**
    * Compares heartbeats with the stored rows; at most one heartbeat per hub. `due` means that the row must be written
-   * (`renew`): the health has changed, the hub was away, or half of the time is over after which the lease or the
-   * presence ends. Other rows are not written: such a heartbeat costs a part of one read.
+   * (`renew`): the health has changed, the hub was away, or two fifths of its lease or presence are over.
+   * So the lease lasts until the next heartbeat, if the hub sends one every 35 s or more often. Other rows are not written:
+   * such a heartbeat costs a part of one read.
    */
   async compare(q: Queries, beats: readonly Beat[]): Promise<Map<number, Renewal | 'due'>> {
     const { now, lease } = this.#lease()
     const { context, settings } = this.#ports
-    const renewedSince = now - Math.min(settings.leaseMs, context.settings.onlineWithinMs) / 2
+    const renewedSince = now - 0.4 * Math.min(settings.leaseMs, context.settings.onlineWithinMs)
     const rows = await storedBeats(q, { beats: rowsOf(beats) })
     const stored = new Map(rows.map((row) => [row.hub_id, row]))
     return new Map(

@@ -290,7 +290,10 @@ export const syncSettings = {
   stalledCheckMs: 5_000,
   /** The hub sends hello again after this time without any message from the cloud. */
   quietMs: 60_000,
-  heartbeatMs: duration(15_000, 'Time between two heartbeats to the cloud, a tenth more or less.'),
+  heartbeatMs: duration(
+    15_000,
+    'Time between two heartbeats to the cloud, a tenth more or less. Above 35 s the cloud may interrupt the streams before each heartbeat.',
+  ),
   /** The delay after which a change of health is reported. */
   healthMs: 500,
   /** Entries appended within this time are sent together: one commit here and one in the cloud for all of them. */
