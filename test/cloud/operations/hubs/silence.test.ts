@@ -57,13 +57,14 @@ onEachDatabase('the silence of a hub', (open) => {
   })
 
   test('a hub that returns and falls silent again is published as offline after the same time as before', async () => {
-    const { context, clock, hear } = await openShop(await open())
+    const shop = await openShop(await open())
+    const { context, clock } = shop
     const { db, settings } = context
     const runner = new WorkRunner(context, hubWork(context))
     const isOnline = async () =>
       (await db.kysely.selectFrom('hub_told').select('online').execute())[0]?.online
     const report = async () => {
-      await hear()
+      await shop.hear()
       await db.transact((tx) => publishHubChange(tx, context, 1))
     }
     await runner.ensureRecurring()
