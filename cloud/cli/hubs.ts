@@ -87,8 +87,8 @@ removes the setting. The list of settings: larder edge --help --all. Secrets, fi
 board. The hub's environment precedes these settings, and they precede its configuration file.
 
 Settings and hardware description have one version (desired_version). The hub restarts with a new version when no order is
-in progress. The hub returns to the former version and raises the alarm update_failed if, for APPLY_CONFIRM_MS (2 minutes),
-it is not ready, not connected to the cloud, or without one of its controllers. The fields of show: applied_version (the
+in progress. It must be ready, connected to the cloud and to all its controllers within APPLY_CONFIRM_MS (2 minutes). Otherwise
+it returns to the former version and raises the alarm update_failed. The fields of show: applied_version (the
 version that the hub uses), apply_state (applied, pending or rolled_back) and apply_error. A hub with a hardware description
 of its own reports it if the cloud has none. set-layout replaces the description only.
 

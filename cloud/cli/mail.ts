@@ -12,9 +12,9 @@ import { numberOf, required } from './options.ts'
 const usage = `Usage:
   larder mail morning --hub ID [--date YYYY-MM-DD]
 
-Sends the mail of a morning now: the sales of the day before, what is broken, what to refill. --date is the morning at the hub
-(default: today). It goes to the contacts of the hub's owner with --morning on (larder contacts). The service sends it by itself
-each day at MORNING_MAIL_AT. Without SMTP_URL the command prints the mail and sends nothing. Prints JSON.`
+Sends the mail of a morning now. It lists the sales of the day before, open alarms, and rows to refill. --date is the day of the
+morning at the hub (default: today). The mail goes to the contacts of the hub's owner with --morning on (larder contacts). The
+service sends it by itself each day at MORNING_MAIL_AT. Without SMTP_URL the command prints the mail and sends nothing. Prints JSON.`
 
 /** Mails to people of an owner. */
 export const mailCommands = (runtime: Runtime): CommandLine => ({

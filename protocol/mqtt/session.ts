@@ -23,7 +23,7 @@ export type SenderPosition = z.infer<typeof SenderPosition>
 export const ReceiverPosition = z.object({ epoch: Hex128.nullable(), cursor: Seq, tag: Tag })
 export type ReceiverPosition = z.infer<typeof ReceiverPosition>
 
-/** What the updater of a hub does with the release of a rollout (SPEC §12). */
+/** The progress of a hub's updater with the release of a rollout (SPEC §12). */
 export const UpdateReport = z.object({
   version: z.string().max(64),
   rollout: z.uuid(),

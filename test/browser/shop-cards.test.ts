@@ -14,11 +14,9 @@ import {
 } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
 import type { Service } from '../world/service.ts'
-import { serveService, type ServedService } from './served-service.ts'
+import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
 
 const browserTest = service('chromium')
-/** Time that a busy machine may need, in milliseconds. */
-const PATIENCE_MS = 60_000
 const TEST_MS = 180_000
 
 /** Numbers that the stand-in of Stripe's form takes, and the test cards that they are. */
@@ -88,9 +86,8 @@ describe('the customer’s cards', () => {
   }, TEST_MS)
   afterAll(() => browser?.close())
 
-  async function open(options: Parameters<typeof serveService>[0] = {}): Promise<ServedService> {
-    const served = await serveService({ shopPage: built.assets, ...options })
-    onTestFinished(() => served.close())
+  async function open(options: Parameters<typeof serveDemo>[0] = {}): Promise<Served> {
+    const served = await serveDemo({ shopPage: built.assets, ...options })
     // The service works by a clock of its own, which moves with the real one.
     const moving = setInterval(() => served.at.shop.clock.advance(200), 200)
     onTestFinished(() => clearInterval(moving))

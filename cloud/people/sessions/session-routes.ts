@@ -281,7 +281,7 @@ function bodyOf<T>(text: string, schema: z.ZodType<T>): T {
   }
 }
 
-/** What a failed sign-in shows: the sentence, and the way back. */
+/** The page of a failed sign-in: the sentence, and the way back. */
 function failedSignIn(
   parts: SessionParts,
   call: Call,

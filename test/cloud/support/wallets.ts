@@ -15,6 +15,21 @@ export async function fillWallet(shop: Shop, userId: number, amountCents: number
 export const balanceOf = (shop: Shop, userId: number): Promise<number> =>
   readBalance(shop.context.db.kysely, userId, 'wallet')
 
+/** Completed payments less succeeded refunds, in cents. */
+export async function takingsOf(q: Queries): Promise<number> {
+  const { paid } = await q
+    .selectFrom('payments')
+    .select((eb) => eb.fn.sum<number>('amount').as('paid'))
+    .where('status', '=', 'completed')
+    .executeTakeFirstOrThrow()
+  const { back } = await q
+    .selectFrom('refunds')
+    .select((eb) => eb.fn.sum<number>('amount').as('back'))
+    .where('status', '=', 'succeeded')
+    .executeTakeFirstOrThrow()
+  return paid - back
+}
+
 /** I6: every balance is the sum of its entries. */
 export async function ledgerAddsUp(q: Queries): Promise<void> {
   const accounts = await q.selectFrom('ledger_accounts').selectAll().execute()
