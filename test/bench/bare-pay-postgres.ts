@@ -20,11 +20,13 @@ const statements = {
     from products as p where p.id = order_items.product_id and order_items.id = $1`,
   freeze: `update orders set processing_status = 10, payment_status = 'pending', total_price_original = $1,
       total_price_discounted = $1, tax_total = $2, total = $3, version = version + 1, updated_at = $4 where id = $5`,
-  pay: `insert into payments (order_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
-    values ($1, $2, 'sandbox', 'pm_card_visa', $3, 'pending', 0, $4, $4) returning id`,
+  pay: `insert into payments (order_id, hub_id, owner_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
+    values ($1, $2, 1, $3, 'sandbox', 'pm_card_visa', $4, 'pending', 0, $5, $5) returning id`,
   intent: `insert into sandbox_intents (id, idempotency_key, amount, refunded, method, status, client_secret, metadata, created_at)
     values ($1, $2, $3, 0, 'pm_card_visa', 'succeeded', 'secret', '{}', $4)`,
-  paid: `update payments set status = 'completed', processor_ref = $1, updated_at = $2 where id = $3`,
+  operation: `insert into money_operations (kind, subject, processor, state, processor_ref, started_at)
+    values ('payment', $1, 'sandbox', 'succeeded', $2, $3)`,
+  paid: `update payments set status = 'completed', updated_at = $1 where id = $2`,
   queue: `update orders set processing_status = 20, payment_status = 'completed', queued_order = $1, queued_at = $2,
       updated_at = $2 where id = $3`,
   next: 'update hub_outboxes set last = last + 1 where hub_id = $1 returning epoch, last',
@@ -69,7 +71,7 @@ const begin = (id: number, now: number) =>
     const net = cart.reduce((sum, { qty, price }) => sum + qty * price, 0)
     const tax = 24 * cart.length
     await run('freeze', net, tax, net + tax, now, id)
-    const [payment] = await run<{ id: number }>('pay', id, userId, net + tax, now)
+    const [payment] = await run<{ id: number }>('pay', id, hub, userId, net + tax, now)
     return { payment: payment!.id, cart, hub, total: net + tax }
   })
 
@@ -83,7 +85,8 @@ const charge = (payment: number, amount: number, now: number) =>
 const finish = (id: number, paid: { hub: number; payment: number; ref: string; body: string; now: number }) =>
   transaction(async (run) => {
     const { hub, payment, ref, body, now } = paid
-    await run('paid', ref, now, payment)
+    await run('operation', payment, ref, now)
+    await run('paid', now, payment)
     await run('queue', body, now, id)
     const [place] = await run<{ epoch: string; last: number }>('next', hub)
     await run('enqueue', hub, place!.epoch, place!.last, body)

@@ -29,14 +29,15 @@ const freeze = db.prepare(`
   update orders set processing_status = 10, payment_status = 'pending', total_price_original = ?, total_price_discounted = ?,
     tax_total = ?, total = ?, version = version + 1, updated_at = ? where id = ?`)
 const pay = db.prepare(`
-  insert into payments (order_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
-  values (?, ?, 'sandbox', 'pm_card_visa', ?, 'pending', 0, ?, ?)`)
+  insert into payments (order_id, hub_id, owner_id, user_id, processor, method, amount, status, is_late, created_at, updated_at)
+  values (?, ?, 1, ?, 'sandbox', 'pm_card_visa', ?, 'pending', 0, ?, ?)`)
 const intent = db.prepare(`
   insert into sandbox_intents (id, idempotency_key, amount, refunded, method, status, client_secret, metadata, created_at)
   values (?, ?, ?, 0, 'pm_card_visa', 'succeeded', 'secret', '{}', ?)`)
-const paid = db.prepare(
-  `update payments set status = 'completed', processor_ref = ?, updated_at = ? where id = ?`,
-)
+const operation = db.prepare(`
+  insert into money_operations (kind, subject, processor, state, processor_ref, started_at)
+  values ('payment', ?, 'sandbox', 'succeeded', ?, ?)`)
+const paid = db.prepare(`update payments set status = 'completed', updated_at = ? where id = ?`)
 const queue = db.prepare(`
   update orders set processing_status = 20, payment_status = 'completed', queued_order = ?, queued_at = ?, updated_at = ?
   where id = ?`)
@@ -55,7 +56,7 @@ const begin = db.transaction((id: number, now: number) => {
   const net = cart.reduce((sum, { qty, price }) => sum + qty * price, 0)
   const tax = 24 * cart.length
   freeze.run(net, net, tax, net + tax, now, id)
-  const payment = Number(pay.run(id, userId, net + tax, now, now).lastInsertRowid)
+  const payment = Number(pay.run(id, hub, userId, net + tax, now, now).lastInsertRowid)
   return { payment, cart, hub, total: net + tax }
 })
 const charge = db.transaction((payment: number, amount: number, now: number) => {
@@ -65,7 +66,8 @@ const charge = db.transaction((payment: number, amount: number, now: number) => 
 })
 const finish = db.transaction(
   (id: number, hub: number, payment: number, ref: string, body: string, now: number) => {
-    paid.run(ref, now, payment)
+    operation.run(payment, ref, now)
+    paid.run(now, payment)
     queue.run(body, now, now, id)
     const { epoch, last } = next.get(hub) as { epoch: string; last: number }
     enqueue.run(hub, epoch, last, body)

@@ -9,10 +9,12 @@ export function launch(name: string, args: readonly string[] = []): ChildProcess
   return fork(new URL(`./${name}.${extension}`, import.meta.url), args, { stdio: 'inherit' })
 }
 
-/** The next message of a child. Rejects if the child ends first. */
+/** The next message of a child. Rejects if the child ends first, or has ended. */
 export function answer(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const onExit = (code: number | null): void => reject(new Error(`it ended (${code}) without an answer`))
+    const onExit = (code: number | null): void =>
+      reject(new Error(`${child.spawnargs.at(1)} ended (${code}) without an answer`))
+    if (child.exitCode !== null) return onExit(child.exitCode)
     child.once('exit', onExit)
     child.once('message', (message) => {
       child.off('exit', onExit)
