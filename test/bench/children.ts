@@ -1,19 +1,16 @@
 import { fork, type ChildProcess } from 'node:child_process'
+import { commandOf } from '../support/programs.ts'
 
-/**
- * Starts the program beside this file, compiled or not like this one. Its channel closes when this process
- * ends.
- */
+/** Starts the compiled program `name` of this folder. Its channel closes when this process ends. */
 export function launch(name: string, args: readonly string[] = []): ChildProcess {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-  return fork(new URL(`./${name}.${extension}`, import.meta.url), args, { stdio: 'inherit' })
+  const [, file] = commandOf(`test/bench/${name}`)
+  return fork(file!, args, { stdio: 'inherit' })
 }
 
 /** The next message of a child. Rejects if the child ends first, or has ended. */
 export function answer(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const onExit = (code: number | null): void =>
-      reject(new Error(`${child.spawnargs.at(1)} ended (${code}) without an answer`))
+    const onExit = (code: number | null): void => reject(new Error(`it ended (${code}) without an answer`))
     if (child.exitCode !== null) return onExit(child.exitCode)
     child.once('exit', onExit)
     child.once('message', (message) => {
