@@ -3,19 +3,16 @@ import { gunzipSync } from 'node:zlib'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { filesOfTar } from '../../protocol/model/tar.ts'
 import { MAX_RECORDS, type Diagnosis } from '../../protocol/mqtt/diagnosis.ts'
-import { linesOf, requestDiagnosis } from '../operations/hubs/diagnoses.ts'
-import { hubState } from '../gateway/hub-state.ts'
+import { linesOf, readDiagnosis } from '../operations/hubs/diagnoses.ts'
 import { using } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
+import type { Queries } from '../platform/store/database.ts'
 import { contextOf, type CommandLine, type Invocation, type Options } from './command-line.ts'
 import { record } from './hub-management.ts'
 import { hubOf, numberOf, required } from './options.ts'
 
-/** The service itself gives a silent hub 30 s; a service that does not run is noticed a little later. */
-const SILENT_MS = 40_000
 /** Pause between two readings of a followed log. */
 const FOLLOW_MS = 1000
-const POLL_MS = 250
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Reads logs and diagnostic archives of hubs. The service fetches them over MQTT. */
@@ -74,30 +71,12 @@ function sinceOf(options: Options): number {
 
 /** Requests a diagnosis of a hub and waits for it. `detail`: for the audit log, if the act is to be recorded. */
 function readerOf(invocation: Invocation, runtime: Runtime, hubId: number) {
-  const { db, q, settings } = invocation
   const context = contextOf(invocation, runtime)
-  const { clock } = runtime
-  const { onlineWithinMs } = settings.limits.rules
   return async (wanted: Diagnosis, detail: object | undefined) => {
-    const { connected } = await hubState(q, hubId, clock.now(), onlineWithinMs)
-    const id = await db.transact(async (tx) => {
-      if (detail) await record(tx.q, runtime, `hubs.${wanted.kind}`, hubId, { ...detail })
-      return connected ? requestDiagnosis(tx, context, hubId, wanted) : undefined
-    })
-    if (id === undefined) throw offline(hubId)
-    try {
-      for (;;) {
-        const row = await q.selectFrom('diagnoses').selectAll().where('id', '=', id).executeTakeFirst()
-        if (row?.state === 'done') return { content: row.content!, cursor: row.cursor }
-        if (row?.error === 'hub_offline') throw offline(hubId)
-        if (!row || row.state === 'failed' || clock.now() - row.heard_at > SILENT_MS)
-          throw new Error(`timeout: hub ${hubId} is connected and does not answer`)
-        await sleep(clock, POLL_MS)
-      }
-    } finally {
-      await q.deleteFrom('diagnoses').where('id', '=', id).execute()
-    }
+    const act = detail && ((q: Queries) => record(q, runtime, `hubs.${wanted.kind}`, hubId, { ...detail }))
+    const answer = await readDiagnosis(context, hubId, wanted, act)
+    if (answer === 'hub_offline') throw new Error(`hub_offline: hub ${hubId} is not connected`)
+    if (answer === 'timeout') throw new Error(`timeout: hub ${hubId} is connected and does not answer`)
+    return answer
   }
 }
-
-const offline = (hubId: number): Error => new Error(`hub_offline: hub ${hubId} is not connected`)

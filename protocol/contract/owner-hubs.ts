@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { DeviceStatus, DoorLock, DoorPosition, LiftPosition } from '../model/hub-health.ts'
 import { namedEnum } from '../model/named-enum.ts'
+import { MAX_RECORDS } from '../mqtt/diagnosis.ts'
 import { Id, Timestamp, HubId, Message } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
@@ -123,6 +124,20 @@ const BinMotion = z
     ),
   })
   .meta({ id: 'BinMotion', description: 'Door and lift of a bin.' })
+
+const HubLogRecord = z
+  .object({
+    at: Timestamp.describe('Time of the record by the clock of the hub (UTC).'),
+    level: namedEnum('HubLogLevel', 'Level of a log record.', {
+      info: 'an ordinary step.',
+      warn: 'the hub continues, but a person may want to know.',
+      error: 'something failed.',
+    }),
+    message: z.string().describe('Sentence for people.'),
+    fields: z.record(z.string(), z.unknown()).describe('Further fields of the record.'),
+  })
+  .meta({ id: 'HubLogRecord', description: 'A record of the log of a hub.' })
+export type HubLogRecord = z.infer<typeof HubLogRecord>
 
 /** O §2, hub info. */
 export const HubInfo = HubSummary.extend({
@@ -329,6 +344,35 @@ export const ownerHubRoutes = defineRoutes(
             reported_at: '2026-11-20T14:30:00.000Z',
           },
         ],
+      },
+    },
+    'owner.hubs.logs': {
+      at: 'GET /owners/hubs/logs',
+      query: z.object({
+        hub_id: HubId,
+        minutes: z.int().min(1).max(10_080).default(60).describe('Age of the oldest record in minutes.'),
+        limit: z.int().min(1).max(MAX_RECORDS).default(1000).describe('Maximum number of records.'),
+      }),
+      hub: 'hub_id',
+      rate: 'payment',
+      response: z.object({
+        data: z.array(HubLogRecord).describe('The newest records, oldest first.'),
+      }),
+      errors: ['hardware_error'],
+      summary: 'Read the newest records of a hub’s log',
+      description:
+        'The service asks the hub, as `larder hubs logs` does. The answer has at most 1 MiB, no debug records and no secrets. The hub keeps some hours. An owner reads no record from before the hub was moved to that owner. An offline hub is `hardware_error` at once (502, `details.reason` `offline`); a hub that does not answer within 40 seconds is 504. Each call has an audit record.',
+      examples: {
+        response: {
+          data: [
+            {
+              at: '2026-11-20T14:30:00.000Z',
+              level: 'info',
+              message: 'order 17 is ready',
+              fields: { order_id: 17 },
+            },
+          ],
+        },
       },
     },
     'owner.hubs.health': {

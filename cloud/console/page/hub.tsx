@@ -8,6 +8,7 @@ import { useData } from './data.ts'
 import { DevicePanel, HubControls } from './hub-controls.tsx'
 import { type HubView, pictureOf, readHub } from './hub-view.ts'
 import { ago } from './format.ts'
+import { HubLog } from './logs.tsx'
 import { Card, Heading, Link, Loaded, Nothing } from './parts.tsx'
 import { Temperatures } from './temperatures.tsx'
 import { Problem, stateOf } from './today.tsx'
@@ -53,6 +54,7 @@ export function HubPage({ id }: { id: number }): JSX.Element {
                 <PictureLegend />
               </Card>
               <Temperatures hubId={id} />
+              <HubLog hubId={id} timezone={hub.info.timezone} />
             </div>
             <div class="grid gap-3 min-w-0">
               <div id="device" class="scroll-mt-16">
@@ -93,7 +95,7 @@ export function HubPage({ id }: { id: number }): JSX.Element {
 function Facts({ hub: { info, fleet } }: { hub: HubView }): JSX.Element {
   const place = [info.street_address_1, info.city, info.state].filter((text) => text !== '').join(', ')
   const heard = fleet.last_heartbeat === null ? 'never connected' : `last report ${ago(fleet.last_heartbeat)}`
-  const facts = [place, info.timezone, heard, fleet.version === null ? '' : `version ${fleet.version}`]
+  const facts = [place, info.timezone, heard, fleet.version === null ? '' : `software ${fleet.version}`]
   return (
     <p data-hub-state={fleet.hub_status}>
       The hub <b>{stateOf(fleet)}</b>.{' '}

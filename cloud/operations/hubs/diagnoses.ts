@@ -1,10 +1,13 @@
 import { gunzipSync } from 'node:zlib'
+import { z } from 'zod'
+import type { HubLogRecord } from '../../../protocol/contract/owner-hubs.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { sleep } from '../../../protocol/model/runtime.ts'
 import { Diagnosis, MAX_LOG_BYTES } from '../../../protocol/mqtt/diagnosis.ts'
 import type { Diagnoses } from '../../gateway/diagnoses.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type WorkKinds } from '../../platform/work/runner.ts'
 
@@ -14,8 +17,47 @@ export const DIAGNOSIS_WORK = 'diagnosis'
 /** Interval at which a running reading shows that it advances. */
 const HEARD_MS = 5000
 
-/** Requests log records or a diagnostic archive of a hub. A process of the service fetches them. Returns the id. */
-export async function requestDiagnosis(
+/** The service itself gives a silent hub 30 s; a service that does not run is noticed a little later. */
+const SILENT_MS = 40_000
+const POLL_MS = 250
+
+/** Why there is no answer. */
+export type NoDiagnosis = 'hub_offline' | 'timeout'
+
+/**
+ * Log records or a diagnostic archive of a hub. A process of the service fetches them; this function waits for it. `record`
+ * writes the audit record of the request, also of a hub that is offline.
+ */
+export async function readDiagnosis(
+  context: Pick<CloudContext, 'db' | 'runtime' | 'settings'>,
+  hubId: number,
+  wanted: Diagnosis,
+  record?: (q: Queries) => Promise<void>,
+): Promise<{ content: string; cursor: string | null } | NoDiagnosis> {
+  const { db, settings, runtime } = context
+  const { clock } = runtime
+  const q = db.kysely
+  const { connected } = await hubState(q, hubId, clock.now(), settings.onlineWithinMs)
+  const id = await db.transact(async (tx) => {
+    await record?.(tx.q)
+    return connected ? requestDiagnosis(tx, context, hubId, wanted) : undefined
+  })
+  if (id === undefined) return 'hub_offline'
+  try {
+    for (;;) {
+      const row = await q.selectFrom('diagnoses').selectAll().where('id', '=', id).executeTakeFirst()
+      if (row?.state === 'done') return { content: row.content!, cursor: row.cursor }
+      if (row?.error === 'hub_offline') return 'hub_offline'
+      if (row?.state !== 'pending' || clock.now() - row.heard_at > SILENT_MS) return 'timeout'
+      await sleep(clock, POLL_MS)
+    }
+  } finally {
+    await q.deleteFrom('diagnoses').where('id', '=', id).execute()
+  }
+}
+
+/** Requests log records or a diagnostic archive of a hub. Returns the id. */
+async function requestDiagnosis(
   tx: Tx,
   { runtime }: Pick<CloudContext, 'runtime'>,
   hubId: number,
@@ -75,4 +117,28 @@ export const linesOf = (content: string): string[] => {
   // A hub may not make the cloud unpack more than it may send.
   const text = gunzipSync(Buffer.from(content, 'base64'), { maxOutputLength: 2 * MAX_LOG_BYTES }).toString()
   return text === '' ? [] : text.split('\n')
+}
+
+const Line = z.looseObject({
+  at: z.iso.datetime(),
+  level: z.enum(['info', 'warn', 'error']),
+  message: z.string(),
+})
+
+/** The records that a hub has sent. A hub that sends something else is ignored. */
+export const recordsOf = (content: string): HubLogRecord[] =>
+  linesOf(content).flatMap((line) => {
+    const { data } = Line.safeParse(jsonOf(line))
+    if (!data) return []
+    const { at, level, message, ...fields } = data
+    return [{ at, level, message, fields }]
+  })
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // A removed secret can break a line.
+    return undefined
+  }
 }

@@ -3,10 +3,13 @@ import { type HubInfo, HubSummary } from '../../../protocol/contract/owner-hubs.
 import { shownHubStatus } from '../../gateway/hub-state.ts'
 import { readBinOrders } from '../../commerce/orders/bin-orders.ts'
 import { readLayout } from '../../commerce/catalogue/layout.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { type HubWithContact, reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
+import { readDiagnosis, recordsOf } from './diagnoses.ts'
 import { readBuilt, readHubState, reportHealth } from './hub-health.ts'
 
 export const hubHandlers = (
@@ -18,6 +21,7 @@ export const hubHandlers = (
   | 'owner.hubs.layout'
   | 'owner.hubs.health'
   | 'owner.hubs.bins'
+  | 'owner.hubs.logs'
 > => ({
   'owner.hubs.bins': async ({ query }) => {
     const { online, health, healthAt } = await readHubState(context.db.kysely, context, query.hub_id)
@@ -28,6 +32,23 @@ export const hubHandlers = (
       fault_code,
       reported_at: timestampOrNull(healthAt),
     }))
+  },
+  'owner.hubs.logs': async ({ credential, query: { hub_id: hubId, minutes, limit } }) => {
+    const { db, runtime } = context
+    const { owned_since } = await requireHub(db.kysely, credential, hubId)
+    // The records from before it belong to the former owner.
+    const since_ms = Math.min(minutes * 60_000, Math.max(0, runtime.clock.now() - owned_since))
+    const act = { actor: credential.actor, action: 'hubs.logs', hubId, object: `hub-${hubId}` }
+    const answer = await readDiagnosis(context, hubId, { kind: 'logs', since_ms, limit }, (q) =>
+      appendAudit(q, runtime, { ...act, result: 'executed', detail: { minutes, limit } }),
+    )
+    if (answer === 'hub_offline')
+      throw new ApiError('hardware_error', 'The hub is offline, so its log cannot be read.', {
+        reason: 'offline',
+      })
+    if (answer === 'timeout')
+      throw new ApiError('hardware_error', 'The hub is connected and does not answer.', { reason: 'timeout' })
+    return { data: recordsOf(answer.content) }
   },
   'owner.hubs.list': async ({ credential }) => {
     const hubs = await reachableHubs(context.db.kysely, credential)
