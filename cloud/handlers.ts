@@ -34,6 +34,7 @@ import { paymentReportHandlers } from './commerce/payments/payment-report.ts'
 import { paymentHandlers } from './commerce/payments/handlers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
 import { profileHandlers } from './people/users/profile.ts'
+import { contactHandlers } from './people/staff/contacts.ts'
 import { invitationHandlers, type InvitationParts } from './people/staff/invitations.ts'
 import { staffHandlers } from './people/staff/staff.ts'
 import { walletHandlers } from './commerce/ledger/wallet.ts'
@@ -102,6 +103,7 @@ export const peopleHandlers = (
   { verifyIdentity, ...invitations }: InvitationParts & { verifyIdentity: VerifyIdentity },
 ) => ({
   ...staffHandlers(services.context),
+  ...contactHandlers(services.context),
   ...invitationHandlers(services.context, invitations),
   ...userHandlers(services.context, verifyIdentity, media),
   ...accountHandlers(services, media),

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { severities, type Severity } from '../../protocol/model/alarms.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { setContact, viewContact } from '../people/staff/contacts.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Tables } from '../platform/store/schema.ts'
 import { recordAct, type CommandLine, type Options } from './command-line.ts'
@@ -32,17 +32,12 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
         if (/[\r\n]/.test(options['name'] ?? ''))
           throw new UsageError('--name is one line of at most 200 letters')
         const name = options['name'] === undefined ? null : nameOf(options, 'name')
-        const changes = { name, severity: severityOf(options), morning_mail: morningOf(options) }
+        const severity = severityOf(options)
+        const detail = { owner_id: owner.id, email, name, severity, morning_mail: morningOf(options) }
         return db.transact(async (tx) => {
-          const row = await tx.q
-            .insertInto('alarm_contacts')
-            .values({ owner_id: owner.id, email, ...changes, created_at: runtime.clock.now() })
-            .onConflict((conflict) => conflict.columns(['owner_id', 'email']).doUpdateSet(changes))
-            .returningAll()
-            .executeTakeFirstOrThrow()
-          const detail = { owner_id: owner.id, email, ...changes }
+          const row = await setContact(tx, runtime, detail)
           await recordAct(tx.q, runtime, { action: 'contacts.add', object: `contact-${row.id}`, detail })
-          return viewContact(row)
+          return view(row)
         })
       },
     },
@@ -52,7 +47,7 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
         let query = q.selectFrom('alarm_contacts').selectAll().orderBy('id')
         if (options['owner'] !== undefined)
           query = query.where('owner_id', '=', (await findOwner(q, options['owner'])).id)
-        return (await query.execute()).map(viewContact)
+        return (await query.execute()).map(view)
       },
     },
     remove: {
@@ -69,7 +64,7 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
           if (!row) throw new Error(`no such contact: ${options['id'] ?? ''}`)
           const detail = { owner_id: row.owner_id, email: row.email }
           await recordAct(tx.q, runtime, { action: 'contacts.remove', object: `contact-${id}`, detail })
-          return { ...viewContact(row), removed: true }
+          return { ...view(row), removed: true }
         }),
     },
   },
@@ -87,8 +82,4 @@ function morningOf({ morning = 'off' }: Options): 0 | 1 {
   return morning === 'on' ? 1 : 0
 }
 
-const viewContact = ({ created_at, morning_mail, ...contact }: Selectable<Tables['alarm_contacts']>) => ({
-  ...contact,
-  morning_mail: morning_mail === 1,
-  created_at: timestamp(created_at),
-})
+const view = (row: Selectable<Tables['alarm_contacts']>) => ({ ...viewContact(row), owner_id: row.owner_id })

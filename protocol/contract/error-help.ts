@@ -28,6 +28,10 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
     cause: 'The owner has `INVITATIONS_PER_OWNER` open invitations (50 by default).',
     cure: 'Withdraw an invitation, or wait until people accept theirs.',
   },
+  contact_limit_reached: {
+    cause: 'The owner has 50 recipients of mails.',
+    cure: 'Remove a contact that no longer needs the mails.',
+  },
   invalid_claim_code: {
     cause: 'The claim code is unknown, was used, has expired, or was replaced by a newer one.',
     cure: 'Check the code. Make a new one with `larder hubs claim-code ID`.',

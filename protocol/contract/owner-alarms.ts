@@ -11,7 +11,7 @@ const AlarmKind = z.enum(alarmKindNames).meta({
     new Map(alarmKindNames.map((name) => [name, `the subject ${alarmKinds[name].what}.`])),
   ),
 })
-const AlarmSeverity = z.enum(severities).meta({
+export const AlarmSeverity = z.enum(severities).meta({
   id: 'AlarmSeverity',
   description: valuesIn('Severity of the problem.', {
     info: 'for information; nothing is wrong.',

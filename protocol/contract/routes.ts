@@ -8,6 +8,7 @@ import { dealRoutes } from './deals.ts'
 import { diagRoutes } from './diag.ts'
 import { ownerAnalyticsRoutes } from './owner-analytics.ts'
 import { ownerBannerRoutes } from './owner-banners.ts'
+import { ownerContactRoutes } from './owner-contacts.ts'
 import { ownerControlRoutes } from './owner-controls.ts'
 import { ownerEventRoutes } from './owner-events.ts'
 import { ownerHubRoutes } from './owner-hubs.ts'
@@ -35,6 +36,7 @@ export const routes = {
   ...ownerAnalyticsRoutes,
   ...ownerReportRoutes,
   ...ownerPeopleRoutes,
+  ...ownerContactRoutes,
   ...ownerControlRoutes,
   ...ownerOperationRoutes,
   ...ownerMaintenanceRoutes,
@@ -81,7 +83,7 @@ export const tagText: Readonly<Record<string, string>> = {
   Orders: 'Carts and orders of a customer.',
   Analytics: 'Revenue, orders, customers and profits.',
   Reports: 'Sales, payments, refills, hubs and acts of people over any range of days, as JSON or CSV.',
-  People: 'People with a role at the hubs of an owner, and API keys.',
+  People: 'People with a role at the hubs of an owner, recipients of mails, and API keys.',
   Controls: 'Commands for bins, fridges and the intake of orders, over MQTT and over SSH.',
   Maintenance: 'Reports of service work at hubs.',
   Banners: 'Pictures that a hub shows.',

@@ -67,6 +67,7 @@ export const errorCodes = {
   duplicate_upc: { status: 409, message: 'Another product of this hub has this UPC.' },
   webhook_limit_reached: { status: 409, message: 'The owner has the maximum number of webhooks.' },
   invitation_limit_reached: { status: 409, message: 'The owner has the maximum number of open invitations.' },
+  contact_limit_reached: { status: 409, message: 'The owner has the maximum number of contacts.' },
   idempotency_key_in_use: { status: 409, message: 'A request with this idempotency key is in progress.' },
   // 408, 413, 415
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },

@@ -4,6 +4,7 @@ import type { Key } from '../../../protocol/contract/owner-people.ts'
 import { roleNames, roleScopes, type RoleName } from '../../../protocol/model/scopes.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
+import { Contacts } from './contacts.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
 import { act, Card, Field, Heading, Loaded, Nothing, useHubs } from './parts.tsx'
@@ -93,6 +94,7 @@ export function PeoplePage(): JSX.Element {
         )}
       </Loaded>
       <Invitations />
+      <Contacts />
       {can('people:write') && (
         <Card title="Give a role to a person of the identity provider" class="mt-3" name="new">
           <form class="grid gap-3 max-w-xl" onSubmit={grant}>

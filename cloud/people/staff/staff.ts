@@ -38,6 +38,8 @@ export async function readReach(q: Queries, credential: OwnerCredential) {
   const includes = (selection: HubSelection, isWhole: boolean): boolean =>
     selection === '*' ? isWhole : selection.every((id) => ids.has(id))
   return {
+    /** Owners with all of their hubs. */
+    wholeOwners: [...owners].filter(reachesAllOf),
     selection: (selection: HubSelection) => includes(selection, false),
     // A role at all hubs holds for hubs of every owner.
     role: ({ hubs: selection }: Role) =>

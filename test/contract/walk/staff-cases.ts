@@ -6,6 +6,8 @@ const technician = { identity: 'tom', role: 'technician', hub_ids: [1] }
 const invitation = { name: 'Tom', role: 'technician', hub_ids: [1] }
 const till = { name: 'Till', scopes: ['orders:read'], hub_ids: [1] }
 
+const contact = { hub_id: 1, email: 'anna@example.org', morning_mail: true }
+
 const asOwner = (): Promise<Call> => Promise.resolve({ as: 'owner' })
 const wrongHubs = (body: object): NonNullable<RouteCases['errors']> => ({
   hub_not_found: () => Promise.resolve({ as: 'owner', body: { ...body, hub_ids: [1, 2] } }),
@@ -27,7 +29,12 @@ async function key({ owner }: World): Promise<NonNullable<Call['params']>> {
   return { prefix: (json as { prefix: string }).prefix }
 }
 
-/** People with a role at hubs, and API keys. */
+async function mailed({ owner }: World): Promise<NonNullable<Call['params']>> {
+  const { json } = await owner('POST', 'contacts', contact)
+  return { contact_id: (json as { id: number }).id }
+}
+
+/** People with a role at hubs, recipients of mails, and API keys. */
 export const staffCases = {
   'owner.staff.list': { success: asOwner },
   'owner.staff.grant': {
@@ -49,6 +56,19 @@ export const staffCases = {
   'owner.invitations.revoke': {
     success: async (world) => ({ as: 'owner', params: await invited(world) }),
     errors: { not_found: async (world) => ({ as: 'other-owner', params: await invited(world) }) },
+  },
+  'owner.contacts.list': { success: asOwner },
+  'owner.contacts.add': {
+    success: () => Promise.resolve({ as: 'owner', body: contact }),
+    errors: {
+      hub_not_found: () => Promise.resolve({ as: 'owner', body: { ...contact, hub_id: 2 } }),
+      hub_access_denied: () => Promise.resolve({ as: 'limited', body: { ...contact, hub_id: 2 } }),
+    },
+    elsewhere: { contact_limit_reached: 'test/cloud/people/staff/contacts.test.ts' },
+  },
+  'owner.contacts.remove': {
+    success: async (world) => ({ as: 'owner', params: await mailed(world) }),
+    errors: { not_found: async (world) => ({ as: 'other-owner', params: await mailed(world) }) },
   },
   'owner.api_keys.list': { success: asOwner },
   'owner.api_keys.create': {
