@@ -10,6 +10,7 @@ import {
   Receipt,
   ScrollText,
   Store,
+  UserRound,
   Users,
   Webhook,
   Wrench,
@@ -20,6 +21,7 @@ import { Icon } from '../../../protocol/ui/icon.tsx'
 import { Notices } from '../../../protocol/ui/notices.tsx'
 import { ThemeButton } from '../../../protocol/ui/theme.tsx'
 import type { Scope } from '../../../protocol/model/scopes.ts'
+import { AccountPage } from './account.tsx'
 import { address } from './address.ts'
 import { AuditPage } from './audit.tsx'
 import { keepCurrent } from './data.ts'
@@ -74,6 +76,7 @@ const pages: readonly PageEntry[] = [
   { to: '/people', show: PeoplePage, scope: 'people:read', name: 'People', icon: Users },
   { to: '/keys', show: KeysPage, scope: 'people:read', name: 'API keys', icon: KeyRound },
   { to: '/audit', show: AuditPage, scope: 'hubs:read', name: 'Audit', icon: ScrollText },
+  { to: '/account', show: AccountPage, scope: 'hubs:read', name: 'Account', icon: UserRound },
 ]
 
 /** The page of a path, and the number in it. */

@@ -12,20 +12,28 @@ import type { RoleName } from '../../../protocol/model/scopes.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { go } from './address.ts'
 import { hubWords, roleWords } from './role-words.ts'
-import { base, hasProvider } from './session.ts'
+import { base, csrf, hasProvider } from './session.ts'
 import { enter } from './sign-in.ts'
 
-/** A call of the sign-in. Throws the sentence of the service. */
-async function post<T>(step: 'begin' | 'finish', body: object): Promise<T> {
-  const answer = await fetch(`${base}/session/passkey/${step}`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
+/** A call about the session of this browser. Throws the sentence of the service. */
+export async function callSession<T>(
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  body?: object,
+): Promise<T> {
+  const answer = await fetch(`${base}/session/${path}`, {
+    method,
+    headers: { 'Content-Type': 'application/json', 'X-CSRF-Token': csrf() },
+    ...(body && { body: JSON.stringify(body) }),
   })
+  if (answer.status === 204) return undefined as T
   const json = (await answer.json()) as T & { error?: { message: string } }
   if (!answer.ok) throw new Error(json.error?.message ?? `The service answers ${answer.status}.`)
   return json
 }
+
+const post = <T,>(step: 'begin' | 'finish', body: object): Promise<T> =>
+  callSession('POST', `passkey/${step}`, body)
 
 async function finish(response: AuthenticationResponseJSON | RegistrationResponseJSON): Promise<void> {
   await post('finish', response)
@@ -35,7 +43,7 @@ async function finish(response: AuthenticationResponseJSON | RegistrationRespons
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Browsers accept passkeys for names, not for addresses: `localhost`, not `127.0.0.1`. */
-function OtherAddress(): JSX.Element | null {
+export function OtherAddress(): JSX.Element | null {
   if (location.hostname !== '127.0.0.1') return null
   const url = new URL(location.href)
   url.hostname = 'localhost'

@@ -6,14 +6,18 @@ import {
   type AuthenticationResponseJSON,
   type RegistrationResponseJSON,
 } from '@simplewebauthn/server'
+import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudits } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { VerifiedIdentity } from '../../platform/credentials/identity-token.ts'
-import { grantRole, recordsOfGrant } from '../../platform/credentials/roles.ts'
+import { grantRole, listRoles, recordsOfGrant } from '../../platform/credentials/roles.ts'
 import { digestOf } from '../../platform/credentials/secrets.ts'
+import type { Session } from '../../platform/credentials/sessions.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
 import { detailOf, findInvitation } from '../staff/invitations.ts'
 
 /**
@@ -28,8 +32,10 @@ type Site = Pick<URL, 'origin' | 'hostname'>
 export const PendingPasskey = z.object({
   /** base64url */
   challenge: z.string(),
-  /** Digest of the invitation; absent in a sign-in. */
+  /** Digest of the invitation that is accepted. */
   invitation: z.string().optional(),
+  /** The signed-in person who adds a passkey. */
+  identity: z.string().optional(),
   expiresAt: z.number(),
 })
 export type PendingPasskey = z.infer<typeof PendingPasskey>
@@ -43,14 +49,50 @@ const noInvitation = () =>
     'The invitation is unknown, was accepted before, or has expired. Ask for a new one.',
   )
 
-/** The options for the browser, and the invited person. Throws `not_found` without an open invitation. */
+export type Passkey = Selectable<Tables['passkeys']>
+
+const passkeysQuery = (q: Queries, identity: string) =>
+  q.selectFrom('passkeys').selectAll().where('identity', '=', identity).orderBy('created_at')
+
+/** The passkeys of a person, oldest first. */
+export const passkeysOf = (q: Queries, identity: string): Promise<Passkey[]> =>
+  passkeysQuery(q, identity).execute()
+
+export const notOfPasskey = () =>
+  new ApiError('forbidden', 'Only a person who signs in with a passkey can have more passkeys.')
+
+/**
+ * The options for the browser: of a sign-in, of an invitation, or of a further passkey of a person. Throws `not_found` without
+ * an open invitation, `forbidden` for a person without a passkey.
+ */
 export async function passkeyOptions(
   context: CloudContext,
   site: Site,
   secret: string | undefined,
+  identity: string | undefined,
 ): Promise<{ answer: object; pending: Omit<PendingPasskey, 'expiresAt'> }> {
   const challenge = Uint8Array.from(context.runtime.random.bytes(32))
   const pending = { challenge: textOf(challenge) }
+  const registrationOf = ({ name, email }: Pick<Passkey, 'name' | 'email'>, known: readonly Passkey[]) =>
+    generateRegistrationOptions({
+      rpName: 'Larder',
+      rpID: site.hostname,
+      userName: email ?? name,
+      userDisplayName: name,
+      userID: Uint8Array.from(context.runtime.random.bytes(16)),
+      challenge,
+      attestationType: 'none',
+      authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+      excludeCredentials: known.map(({ id }) => ({ id })),
+    })
+  if (identity !== undefined) {
+    const known = await passkeysOf(context.db.kysely, identity)
+    if (!known[0]) throw notOfPasskey()
+    return {
+      answer: { registration: await registrationOf(known[0], known) },
+      pending: { ...pending, identity },
+    }
+  }
   if (secret === undefined) {
     const authentication = await generateAuthenticationOptions({
       rpID: site.hostname,
@@ -62,19 +104,9 @@ export async function passkeyOptions(
   const invitation = digestOf(secret)
   const found = await findInvitation(context.db.kysely, context.runtime, invitation)
   if (!found) throw noInvitation()
-  const registration = await generateRegistrationOptions({
-    rpName: 'Larder',
-    rpID: site.hostname,
-    userName: found.email ?? found.name,
-    userDisplayName: found.name,
-    userID: Uint8Array.from(context.runtime.random.bytes(16)),
-    challenge,
-    attestationType: 'none',
-    authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
-  })
   const { name, role, hubs } = found
   return {
-    answer: { registration, invited: { name, role, hubs } },
+    answer: { registration: await registrationOf(found, []), invited: { name, role, hubs } },
     pending: { ...pending, invitation },
   }
 }
@@ -110,13 +142,13 @@ async function checked<T>(work: Promise<T>): Promise<T> {
 }
 const wrongSignature = () => refused('The passkey is refused: its signature is wrong.')
 
-async function registered(
-  context: CloudContext,
+/** The new passkey in an answer of a browser. */
+async function newPasskey(
+  { runtime }: CloudContext,
   site: Site,
-  { challenge, invitation }: PendingPasskey & { invitation: string },
+  challenge: string,
   response: RegistrationResponseJSON,
-): Promise<VerifiedIdentity> {
-  const { db, runtime } = context
+) {
   const { registrationInfo } = await checked(
     verifyRegistrationResponse({
       response,
@@ -127,6 +159,76 @@ async function registered(
   )
   if (!registrationInfo) throw wrongSignature()
   const { id, publicKey, counter } = registrationInfo.credential
+  return { id, public_key: textOf(publicKey), counter, created_at: runtime.clock.now() }
+}
+
+async function store(q: Queries, passkey: Passkey): Promise<void> {
+  const { numInsertedOrUpdatedRows } = await q
+    .insertInto('passkeys')
+    .values(passkey)
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst()
+  if (numInsertedOrUpdatedRows === 0n) throw refused('This passkey is registered already.')
+}
+
+/** Adds a passkey to the account of a person. Throws `invalid_token`, `forbidden`. */
+export async function addPasskey(
+  context: CloudContext,
+  site: Site,
+  { challenge, identity }: Pick<PendingPasskey, 'challenge'> & { identity: string },
+  response: object,
+): Promise<void> {
+  const passkey = await newPasskey(context, site, challenge, response as RegistrationResponseJSON)
+  await context.db.transact(async (tx) => {
+    // The person may have been removed since. Of two removals at once, the second waits here.
+    const [known] = await tx.forUpdate(passkeysQuery(tx.q, identity)).execute()
+    if (!known) throw notOfPasskey()
+    const { name, email } = known
+    await store(tx.q, { ...passkey, identity, name, email })
+    await recordPasskey(tx.q, context, 'passkeys.add', { id: passkey.id, identity, name })
+  })
+}
+
+/** Removes a passkey of a person, and ends the person's other sessions. Throws `not_found`, `forbidden` for the last one. */
+export async function removePasskey(
+  context: CloudContext,
+  { id: sessionId, identity }: Pick<Session, 'id' | 'identity'>,
+  id: string,
+): Promise<void> {
+  await context.db.transact(async (tx) => {
+    const known = await tx.forUpdate(passkeysQuery(tx.q, identity)).execute()
+    const found = known.find((passkey) => passkey.id === id)
+    if (!found) throw new ApiError('not_found')
+    if (known.length === 1)
+      throw new ApiError('forbidden', 'This is your only passkey. Add another one first.')
+    await tx.q.deleteFrom('passkeys').where('id', '=', id).execute()
+    // The lost device may have signed in.
+    await tx.q.deleteFrom('sessions').where('identity', '=', identity).where('id', '!=', sessionId).execute()
+    await recordPasskey(tx.q, context, 'passkeys.remove', found)
+  })
+}
+
+/** The records of a change of a person's passkeys: one for each hub of the person's roles. */
+async function recordPasskey(
+  q: Queries,
+  { runtime }: CloudContext,
+  action: string,
+  { id, identity, name }: Pick<Passkey, 'id' | 'identity' | 'name'>,
+): Promise<void> {
+  const act = { actor: `identity:${identity}`, action, object: `passkey-${id.slice(0, 8)}` }
+  const roles = await listRoles(q, identity)
+  const records = roles.flatMap(({ role, hubs }) => recordsOfGrant(act, { name, role, hubs }))
+  await appendAudits(q, runtime, records)
+}
+
+async function registered(
+  context: CloudContext,
+  site: Site,
+  { challenge, invitation }: PendingPasskey & { invitation: string },
+  response: RegistrationResponseJSON,
+): Promise<VerifiedIdentity> {
+  const { db, runtime } = context
+  const passkey = await newPasskey(context, site, challenge, response)
   const identity = `staff-${randomHex(runtime.random, 16)}`
   return db.transact(async (tx) => {
     const found = await findInvitation(tx.q, runtime, invitation, tx)
@@ -137,20 +239,7 @@ async function registered(
       .executeTakeFirst()
     if (!found || numDeletedRows === 0n) throw noInvitation()
     const { name, email, role, hubs } = found
-    const { numInsertedOrUpdatedRows } = await tx.q
-      .insertInto('passkeys')
-      .values({
-        id,
-        identity,
-        name,
-        email,
-        public_key: textOf(publicKey),
-        counter,
-        created_at: runtime.clock.now(),
-      })
-      .onConflict((conflict) => conflict.doNothing())
-      .executeTakeFirst()
-    if (numInsertedOrUpdatedRows === 0n) throw refused('This passkey is registered already.')
+    await store(tx.q, { ...passkey, identity, name, email })
     const roleId = await grantRole(tx.q, runtime, { identity, role, hubs })
     const act = { actor: `identity:${identity}`, action: 'invitations.accept', object: `role-${roleId}` }
     const detail = { invitation: found.id, ...detailOf(found) }

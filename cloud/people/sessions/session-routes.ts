@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ErrorBody } from '../../../protocol/contract/errors.ts'
 import { rateClasses, type Rate } from '../../../protocol/contract/route.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { IdentityCredential } from '../../platform/credentials/credential.ts'
 import type { VerifiedIdentity } from '../../platform/credentials/identity-token.ts'
@@ -34,7 +35,14 @@ import {
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { bootstrapGuest } from '../users/bootstrap.ts'
 import { adoptGuest } from './adopt-guest.ts'
-import { PendingPasskey, passkeyOptions, provenPerson } from './passkeys.ts'
+import {
+  addPasskey,
+  PendingPasskey,
+  passkeyOptions,
+  passkeysOf,
+  provenPerson,
+  removePasskey,
+} from './passkeys.ts'
 
 export interface SessionParts {
   context: CloudContext
@@ -88,6 +96,16 @@ export function sessionRoutes(parts: SessionParts): SiteRoute[] {
       path: '/session/passkey/finish',
       rate: signIn,
       serve: (call, readBody) => finishPasskey(parts, call, readBody),
+    },
+    { method: 'GET', path: '/session/passkeys', rate: pages, serve: (call) => listPasskeys(parts, call) },
+    {
+      method: 'DELETE',
+      path: '/session/passkeys/:id',
+      rate: signIn,
+      serve: async (call) => {
+        await removePasskey(parts.context, await writer(parts, call), call.c.req.param('id') ?? '')
+        return { status: 204, headers: {}, body: null }
+      },
     },
   ]
 }
@@ -249,9 +267,11 @@ async function beginPasskey(
   readBody: () => Promise<string>,
 ): Promise<Answer<string>> {
   requireOwnPage(call)
-  const { invitation } = bodyOf(await readBody(), z.object({ invitation: z.string().max(100).optional() }))
+  const wanted = z.object({ invitation: z.string().max(100).optional(), add: z.boolean().optional() })
+  const { invitation, add = false } = bodyOf(await readBody(), wanted)
   const { runtime, sealer } = parts.context
-  const { answer, pending } = await passkeyOptions(parts.context, siteOf(parts, call), invitation)
+  const identity = add ? (await freshWriter(parts, call)).identity : undefined
+  const { answer, pending } = await passkeyOptions(parts.context, siteOf(parts, call), invitation, identity)
   const begun: PendingPasskey = { ...pending, expiresAt: runtime.clock.now() + SIGN_IN_MS }
   return json(
     answer,
@@ -268,8 +288,41 @@ async function finishPasskey(
   const response = bodyOf(await readBody(), z.looseObject({ id: z.string() }))
   const pending = pendingOf(parts, call, 'passkey', PendingPasskey)
   if (!pending) throw new ApiError('invalid_token', TOO_LATE)
+  const { identity } = pending
+  if (identity !== undefined) {
+    if ((await freshWriter(parts, call)).identity !== identity) throw new ApiError('invalid_token', TOO_LATE)
+    await addPasskey(parts.context, siteOf(parts, call), { ...pending, identity }, response)
+    return json({}, cookieWith(SIGN_IN_COOKIE, ''))
+  }
   const person = await provenPerson(parts.context, siteOf(parts, call), pending, response)
   return json({}, cookieWith(SESSION_COOKIE, await enter(parts, call, person)))
+}
+
+async function listPasskeys(parts: SessionParts, call: Call): Promise<Answer<string>> {
+  requireOwnPage(call)
+  const found = await current(parts, call)
+  const known = found ? await passkeysOf(parts.context.db.kysely, found.session.identity) : []
+  return json({ data: known.map(({ id, created_at }) => ({ id, created_at: timestamp(created_at) })) })
+}
+
+/** The session of a write of this service's own page. Throws `forbidden`, `authentication_required`. */
+async function writer(parts: SessionParts, call: Call): Promise<Session> {
+  requireOwnPage(call)
+  const secret = sessionSecretOf(call)
+  const session = secret === undefined ? undefined : await readSession(parts.context, digestOf(secret))
+  if (!session) throw new ApiError('authentication_required')
+  return session
+}
+
+/** A stolen session must not get a passkey of its own, which would outlive it: the sign-in must be recent. */
+async function freshWriter(parts: SessionParts, call: Call): Promise<Session> {
+  const session = await writer(parts, call)
+  if (session.createdAt + SIGN_IN_MS <= parts.context.runtime.clock.now())
+    throw new ApiError(
+      'forbidden',
+      'You signed in more than 10 minutes ago. Sign out, sign in with your passkey, and add the new one then.',
+    )
+  return session
 }
 
 /** The JSON body of a page's call. Throws `invalid_json`, `value_error`. */

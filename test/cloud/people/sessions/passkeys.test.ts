@@ -167,6 +167,73 @@ onEachDatabase('passkeys of staff', (open) => {
     expect(await signIn(browser, key)).toBe(401)
   })
 
+  const passkeys = async (browser: TestBrowser) =>
+    ((await browser.call('GET', '/session/passkeys')).json as { data: { id: string }[] }).data.map(
+      ({ id }) => id,
+    )
+  async function add(browser: TestBrowser, key = new Authenticator()): Promise<Authenticator> {
+    const { options } = await start(browser, { add: true })
+    expect(await finish(browser, key.register(options, ORIGIN))).toBe(200)
+    return key
+  }
+
+  test('a person adds a second passkey, removes the lost one with its sessions, and keeps the last one', async () => {
+    const service = await begin()
+    const [browser, phone] = [browserAt(service), browserAt(service)]
+    const lost = await register(service, browser)
+    expect(await signIn(phone, lost)).toBe(200)
+    await browser.session()
+    const remove = async ({ id }: Authenticator) =>
+      (await browser.call('DELETE', `/session/passkeys/${id}`)).status
+    expect(await remove(lost)).toBe(403)
+    const second = await add(browser)
+    expect(await passkeys(browser)).toEqual([lost.id, second.id])
+    expect(await remove(lost)).toBe(204)
+    expect(await phone.session()).toMatchObject({ kind: 'none' })
+    expect(await signIn(phone, lost)).toBe(401)
+    expect(await signIn(phone, second)).toBe(200)
+    expect(await phone.session()).toMatchObject({ kind: 'person', name: 'Anna' })
+    expect([await remove(second), await remove(lost)]).toEqual([403, 404])
+    expect(await passkeys(browser)).toEqual([second.id])
+    expect((await service.owner('GET', 'audit?hub_id=1&action=passkeys.')).json).toMatchObject({
+      data: [
+        { action: 'passkeys.remove', detail: { name: 'Anna' } },
+        { action: 'passkeys.add', actor: expect.stringMatching(/^identity:staff-/) as string },
+      ],
+    })
+  })
+
+  test('a passkey is added only soon after a sign-in, with the CSRF token, by a person who has one', async () => {
+    const service = await begin()
+    const browser = browserAt(service)
+    await register(service, browser)
+    const other = browserAt(service)
+    await register(service, other)
+    await browser.session()
+    // A page of another site neither knows the token nor is the service's own.
+    const headers = { 'X-CSRF-Token': '' }
+    for (const refused of [{ headers }, { site: 'cross-site' }])
+      expect(
+        (await browser.call('POST', '/session/passkey/begin', { body: { add: true }, ...refused })).status,
+      ).toBe(403)
+    // Another person's browser cannot finish it.
+    const { options } = await start(browser, { add: true })
+    await other.session()
+    const own = other.cookies.get(SESSION)!
+    for (const [name, value] of browser.cookies) other.cookies.set(name, value)
+    other.cookies.set(SESSION, own)
+    expect(await finish(other, new Authenticator().register(options, ORIGIN))).toBe(401)
+    service.shop.clock.advance(600_000)
+    expect(await finish(browser, new Authenticator().register(options, ORIGIN))).toBe(401)
+    expect((await start(browser, { add: true })).status).toBe(403)
+    expect(await passkeys(browser)).toHaveLength(1)
+    const provider = browserAt(service)
+    await provider.signIn('Owner')
+    expect((await start(provider, { add: true })).status).toBe(403)
+    expect((await start(browserAt(service), { add: true })).status).toBe(401)
+    expect(await passkeys(browserAt(service))).toEqual([])
+  })
+
   /** Hub 2 of the same owner, and a second owner. */
   async function addHubAndOwner({ shop }: Service): Promise<number> {
     const { kysely } = shop.context.db
