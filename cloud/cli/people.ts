@@ -19,6 +19,8 @@ People who may use the page of a hub, each with a name and a PIN of 4 to 12 digi
 The audit log names the person of each action (person:NAME). --hubs "*" means every hub of now. remove without --hubs removes the
 person from every hub. The person's sessions at a connected hub end within 5 seconds.
 
+A thief of a hub's card can try PINs on other computers: 4 digits take minutes, 8 digits take months. Prefer 8 digits.
+
 --pin-file reads the PIN from a file; "-" is the standard input. Other users of the machine can read a PIN of --pin in the list of
 processes.`
 
@@ -27,9 +29,10 @@ export const peopleCommands = (runtime: Runtime): CommandLine => ({
   subcommands: {
     add: {
       options: ['name', 'pin', 'pin-file', 'hubs'],
-      async run({ q, db, settings, options }) {
+      async run({ q, db, settings, options, terminal }) {
         const name = nameIn(options)
         const pin = pinIn(options)
+        if (pin.length < 6) terminal.warn?.('a PIN of 8 digits protects better against a thief of the card\n')
         const hubs = await hubIdsOf(q, options)
         const person = { name, pin_digest: await pinDigestOf(pin, runtime.random) }
         await db.transact(async (tx) => {

@@ -12,22 +12,45 @@ export const isSameName = (one: string, other: string): boolean => one.toLowerCa
 
 const HASH_BYTES = 32
 
-/** A PIN has little entropy. A slow hash costs a thief of the hub's card time; the hub limits guesses at its page. */
-const hashOf = (pin: string, salt: Buffer): Promise<Buffer> =>
+/** The parameters of scrypt: N = 2^exponent, and p. */
+interface Cost {
+  exponent: number
+  p: number
+}
+
+/**
+ * 32 MiB and about half a second on a hub's board. A PIN has little entropy: for a thief of the hub's card this cost makes 10,000
+ * guesses an hour of work on such a board. The hub limits guesses at its page.
+ */
+const COST: Cost = { exponent: 15, p: 2 }
+/** Digests of the first version have no parameters. */
+const FIRST_COST: Cost = { exponent: 14, p: 1 }
+const MAX_MEMORY = 64 * 1024 * 1024
+
+const hashOf = (pin: string, salt: Buffer, { exponent, p }: Cost): Promise<Buffer> =>
   new Promise((resolve, reject) =>
-    scrypt(pin, salt, HASH_BYTES, (error, hash) => (error ? reject(error) : resolve(hash))),
+    scrypt(pin, salt, HASH_BYTES, { N: 2 ** exponent, p, maxmem: MAX_MEMORY }, (error, hash) =>
+      error ? reject(error) : resolve(hash),
+    ),
   )
 
-/** `SALT.HASH`, hexadecimal. */
+const textOf = (salt: Buffer, hash: string, { exponent, p }: Cost): string =>
+  `${salt.toString('hex')}.${hash}.${exponent}.${p}`
+
+/** `SALT.HASH.EXPONENT.P`; salt and hash are hexadecimal. */
 export async function pinDigestOf(pin: string, random: Random): Promise<string> {
   const salt = Buffer.from(random.bytes(16))
-  return `${salt.toString('hex')}.${(await hashOf(pin, salt)).toString('hex')}`
+  return textOf(salt, (await hashOf(pin, salt, COST)).toString('hex'), COST)
 }
+
+/** The digest of no PIN. Its check costs as much time as that of a PIN. */
+export const noPinDigest = textOf(Buffer.alloc(16), '', COST)
 
 /** Whether the digest was made from the PIN. */
 export async function isPinOf(digest: string, pin: string): Promise<boolean> {
-  const [salt = '', hash = ''] = digest.split('.')
-  const found = await hashOf(pin, Buffer.from(salt, 'hex'))
+  const [salt = '', hash = '', exponent = FIRST_COST.exponent, p = FIRST_COST.p] = digest.split('.')
+  const cost = { exponent: Number(exponent), p: Number(p) }
+  const found = await hashOf(pin, Buffer.from(salt, 'hex'), cost)
   const wanted = Buffer.from(hash, 'hex')
   return wanted.length === found.length && timingSafeEqual(wanted, found)
 }
