@@ -44,7 +44,10 @@ export const ownerContactRoutes = defineRoutes(
       body: z.strictObject({
         hub_id: Id.describe('Number of a hub of the owner.'),
         email: z.email().max(254).describe('Mail address.'),
-        name: nameText(200).nullable().default(null).describe('Name of the person.'),
+        name: nameText(200)
+          .nullable()
+          .default(null)
+          .describe('Name of the person. If it is left out or null: none.'),
         severity: AlarmSeverity.default('warning').describe('Lowest severity of an alarm that is mailed.'),
         morning_mail: z
           .boolean()

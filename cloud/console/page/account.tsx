@@ -33,7 +33,7 @@ export function AccountPage(): JSX.Element {
         <ul>
           {roles.map(({ role, hubs }) => (
             <li key={`${role} ${hubs}`}>
-              {roleWords[role]}, {hubWords(hubs)}
+              {roleWords[role]}. <span class="quiet">For {hubWords(hubs)}.</span>
             </li>
           ))}
         </ul>

@@ -42,21 +42,17 @@ export function HubPage({ id }: { id: number }): JSX.Element {
             )}
           </Heading>
           <Facts hub={hub} />
-          <div class="grid gap-3 xl:grid-cols-[minmax(0,1fr)_24rem] items-start mt-3">
-            <div class="grid gap-3 min-w-0">
-              <Card title="The hub now" name="picture">
-                <Picture
-                  picture={pictureOf(hub)}
-                  columns={pictureColumns()}
-                  selected={selected.value}
-                  onSelect={select}
-                />
-                <PictureLegend />
-              </Card>
-              <Temperatures hubId={id} />
-              <HubLog hubId={id} timezone={hub.info.timezone} />
-            </div>
-            <div class="grid gap-3 min-w-0">
+          <div class="grid gap-3 xl:grid-cols-[minmax(0,1fr)_24rem] xl:grid-rows-[auto_1fr] items-start mt-3">
+            <Card title="The hub now" name="picture">
+              <Picture
+                picture={pictureOf(hub)}
+                columns={pictureColumns()}
+                selected={selected.value}
+                onSelect={select}
+              />
+              <PictureLegend />
+            </Card>
+            <div class="grid gap-3 min-w-0 xl:row-span-2">
               <div id="device" class="scroll-mt-16">
                 <Card>
                   {selected.value === null ? (
@@ -84,6 +80,10 @@ export function HubPage({ id }: { id: number }): JSX.Element {
                   ))}
                 </ul>
               </Card>
+            </div>
+            <div class="grid gap-3 min-w-0">
+              <Temperatures hubId={id} />
+              <HubLog hubId={id} timezone={hub.info.timezone} />
             </div>
           </div>
         </>

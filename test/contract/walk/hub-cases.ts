@@ -1,8 +1,7 @@
-import { gzipSync } from 'node:zlib'
-import { onTestFinished } from 'vitest'
 import { insertLayout } from '../../../cloud/demo/hub-data.ts'
 import { type RoutedCommand, routedCommands } from '../../../protocol/contract/command-route.ts'
 import { commandRow } from '../../../protocol/model/hub-commands.ts'
+import { answerLogs } from '../../world/hub-log.ts'
 import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 
@@ -108,20 +107,6 @@ const doubtful =
   }
 const happened = { body: { happened: true } }
 
-/** Stands in for the due work that fetches the log of a hub, and moves the clock of the waiting call. */
-function answerDiagnoses({ shop: { clock, context } }: World): void {
-  const line = { at: '2026-11-20T14:30:00.000Z', level: 'info', message: 'the hub has started', orders: 3 }
-  const content = gzipSync(JSON.stringify(line)).toString('base64')
-  const timer = setInterval(() => {
-    void context.db.kysely
-      .updateTable('diagnoses')
-      .set({ state: 'done', content, cursor: 'run.1' })
-      .execute()
-      .then(() => clock.advance(250))
-  }, 20)
-  onTestFinished(() => clearInterval(timer))
-}
-
 /** O §4.1, §4.2 and §4.6, except calls over SSH. */
 export const hubCases = {
   'owner.hubs.ids': { success: () => Promise.resolve({ as: 'owner' }) },
@@ -131,7 +116,15 @@ export const hubCases = {
   'owner.hubs.logs': {
     async success(world) {
       await world.connectHub()
-      answerDiagnoses(world)
+      const { context, clock } = world.shop
+      const line = {
+        at: '2026-11-20T14:30:00.000Z',
+        level: 'info',
+        message: 'the hub has started',
+        orders: 3,
+      }
+      // The clock of the test moves the waiting call.
+      answerLogs(context, [line], () => clock.advance(250))
       return atHub1({ minutes: 10 })(world)
     },
     errors: { hardware_error: atHub1() },
