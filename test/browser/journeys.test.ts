@@ -1,6 +1,9 @@
+import type { Page } from 'playwright-core'
+import decodeQR from 'qr/decode.js'
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { createClient, unwrap } from '../../protocol/client/client.ts'
 import { missing, service } from '../support/services.ts'
+import { servePages } from './cloud-pages.ts'
 import { type RunningDemo, startDemo } from './running-demo.ts'
 
 const browserTest = service('chromium')
@@ -13,7 +16,65 @@ beforeEach(async () => {
 
 afterEach(() => demo?.stop(), 30_000)
 
+/** The text of a QR code, as a telephone reads it from the picture. */
+async function scanned(page: Page, svg: string): Promise<string> {
+  const [width, height] = [400, 400]
+  const pixels: number[] = await page.evaluate(`(async () => {
+    const image = new Image()
+    image.src = 'data:image/svg+xml,' + encodeURIComponent(${JSON.stringify(svg)})
+    await image.decode()
+    const canvas = new OffscreenCanvas(${width}, ${height}).getContext('2d')
+    canvas.fillStyle = 'white'
+    canvas.fillRect(0, 0, ${width}, ${height})
+    canvas.drawImage(image, 0, 0, ${width}, ${height})
+    return [...canvas.getImageData(0, 0, ${width}, ${height}).data]
+  })()`)
+  return decodeQR({ width, height, data: Uint8Array.from(pixels) })
+}
+
 describe('journeys', () => {
+  browserTest(
+    'a stranger scans the code at the door, buys two products, reads that one jammed and is refunded, and takes the other',
+    async () => {
+      const { step, simulator } = demo
+      const { page, problems } = await demo.browser.open('about:blank', { width: 390 })
+      page.setDefaultTimeout(90_000)
+      const { url, svg } = JSON.parse(demo.larder('hubs', 'qr', '1')) as { url: string; svg: string }
+      expect(await scanned(page, svg)).toBe(url)
+
+      const { rows } = await demo.state()
+      // Each is in one row only: the hub would take a jammed product from another row.
+      const [jammed, other] = [1, 2].map((cabinet) =>
+        rows.find(
+          ({ cabinet: of, product_id: id, units }) =>
+            of === cabinet && units > 1 && rows.filter(({ product_id }) => product_id === id).length === 1,
+        ),
+      )
+      await step({ fault: { type: 'jam', target: `cabinet-${jammed!.cabinet}` } })
+      await servePages(page.context(), demo.file().base_url)
+      await page.goto(url)
+      for (const { product_id } of [jammed!, other!]) {
+        const product = page.locator(`[data-product="${product_id}"]`)
+        await product.getByRole('button', { name: /^Add one/ }).click()
+        await product.locator('[aria-live]').waitFor()
+      }
+      await page.locator('[data-show-cart]').click()
+      await page.locator('[data-pay]').click()
+      await page.locator('[data-status="READY"]').waitFor()
+      await page.getByText(/^1 × .* did not come out\.$/).waitFor()
+      await page.getByText(/^You get back \$\d+\.\d\d\.$/).waitFor()
+      const open = page.getByRole('button', { name: /^Open bin \d$/ })
+      const bin = (await open.textContent())!.trim().slice(-1)
+      await open.click()
+      await page.getByText(`Bin ${bin} is open. Take your products and close the door.`).waitFor()
+      const hand = { action: 'take_items', target: `bin-${bin}` }
+      expect(await simulator.ask('POST', '/api/hubs/1/act', hand)).toMatchObject({ units: 1 })
+      await page.locator('[data-status="COMPLETED"]').waitFor()
+      expect(problems).toEqual([])
+    },
+    400_000,
+  )
+
   browserTest(
     'a technician raises a jam during an order, sees it in the picture and clears it, and the order ends correctly',
     async () => {

@@ -1,44 +1,20 @@
-import type { Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
 import { openDatabase } from '../../cloud/platform/store/database.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { programFolder, startCloud } from '../cloud/support/program.ts'
 import { startPostgres } from '../process/chaos/postgres.ts'
-import { builtPage, openBrowser, picture } from '../support/browser.ts'
+import { openBrowser, picture } from '../support/browser.ts'
 import { freePorts } from '../support/ports.ts'
 import { missing, needs } from '../support/services.ts'
 import { openShop } from '../world/shop.ts'
+import { servePages } from './cloud-pages.ts'
 
 const runtime = systemRuntime()
 /** Time that a busy machine may need, in milliseconds. */
 const PATIENCE_MS = 90_000
 const TEST_MS = 500_000
 const HOUR_MS = 3_600_000
-
-/** The separately compiled cloud has no pages: the browser gets those of the build. */
-async function pagesOf(base: string): Promise<(page: Page) => Promise<unknown>> {
-  const rooms = { shop: await builtPage('cloud', 'shop'), console: await builtPage('cloud', 'console') }
-  return (page) =>
-    page.context().route(
-      ({ origin, pathname }) => origin === base && /^\/(shop|console)\//.test(pathname),
-      (route) => {
-        const { pathname } = new URL(route.request().url())
-        const [, room, name] = /^\/(shop|console)\/(.*)$/.exec(pathname) as unknown as [
-          string,
-          keyof typeof rooms,
-          string,
-        ]
-        const { assets } = rooms[room]
-        if (!/^[\w-]+\.(js|css|svg)$/.test(name)) {
-          const body = assets.text!('index.html')!.replaceAll('"./', `"/${room}/`)
-          return route.fulfill({ contentType: 'text/html', body })
-        }
-        const { status, headers, body } = assets.file(name, undefined)
-        return route.fulfill({ status, headers: { ...headers }, body: Buffer.from(body as Uint8Array) })
-      },
-    )
-}
 
 needs('chromium and postgres', () => missing('chromium') ?? missing('postgres'))(
   'shop and console state that the database, the cloud or the hub is away, keep what they show, and recover without a reload',
@@ -66,9 +42,7 @@ needs('chromium and postgres', () => missing('chromium') ?? missing('postgres'))
     const browser = await openBrowser()
     onTestFinished(() => browser.close())
     const { page: shop } = await browser.open('about:blank', { width: 390 })
-    await (
-      await pagesOf(base)
-    )(shop)
+    await servePages(shop.context(), base)
     const owner = await shop.context().newPage()
     for (const page of [shop, owner]) page.setDefaultTimeout(PATIENCE_MS)
     await owner.goto(`${base}/console/today`)

@@ -53,7 +53,7 @@ export async function startDemo(settings: Record<string, string>): Promise<Runni
     const { stdout } = spawnSync(cli, [...cliMain, ...args], {
       cwd: packageRoot(),
       encoding: 'utf8',
-      env: { ...process.env, DATABASE_URL: file().database_url },
+      env: { ...process.env, DATABASE_URL: file().database_url, PUBLIC_URL: file().base_url },
     })
     return stdout
   }

@@ -29,6 +29,7 @@ export const long: readonly string[] = [
   'test/process/proxies.test.ts',
   'test/browser/hub-page.test.ts',
   'test/browser/hub-page-people.test.ts',
+  'test/browser/frames.test.ts',
   'test/process/storage-fails.test.ts',
   'test/process/operating.test.ts',
   'test/process/cut-off.test.ts',
