@@ -18,7 +18,7 @@ const runtime = systemRuntime()
 
 async function addressOf(server: Server): Promise<string> {
   if (!server.listening) await new Promise((resolve) => void server.once('listening', resolve))
-  onTestFinished(() => void server.close().closeAllConnections())
+  onTestFinished(() => server.close().closeAllConnections())
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import decodeQR from 'qr/decode.js'
+import { decodeQR } from 'qr/decode.js'
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { createClient, unwrap } from '../../protocol/client/client.ts'
 import { missing, service } from '../support/services.ts'

@@ -32,7 +32,7 @@ export function AccountPage(): JSX.Element {
         </p>
         <ul>
           {roles.map(({ role, hubs }) => (
-            <li key={`${role} ${hubs}`}>
+            <li key={`${role} ${hubWords(hubs)}`}>
               {roleWords[role]}. <span class="quiet">For {hubWords(hubs)}.</span>
             </li>
           ))}

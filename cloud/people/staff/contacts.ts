@@ -20,7 +20,7 @@ const CONTACTS_PER_OWNER = 50
 
 /** Adds a contact of an owner, or changes the contact with the same address. Throws `contact_limit_reached`. */
 export async function setContact(tx: Tx, { clock }: Runtime, wanted: Wanted): Promise<Row> {
-  const { owner_id, email, ...changes } = wanted
+  const { owner_id, email: _, ...changes } = wanted
   // Without the lock two calls could take the last place.
   await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', owner_id)).execute()
   const row = await tx.q
