@@ -267,28 +267,13 @@ export async function applyTelemetry(
   receiving: Receiving,
   entries: readonly RawEntry[],
 ): Promise<void> {
-  const rows = []
-  const readings = new Map<number, TelemetryEntry>()
+  const readings: TelemetryEntry[] = []
   for (const raw of entries) {
     const { data, error } = TelemetryEntry.safeParse(raw.body)
-    if (!data) await keepDeadLetter(tx, receiving, raw, error)
-    else {
-      const { fridge_number, celsius, at } = data
-      const { epoch, seq } = raw
-      readings.set(seq, data)
-      rows.push({ hub_id: receiving.hubId, epoch, seq, fridge_number, celsius, at: Math.round(at) })
-    }
+    if (data) readings.push(data)
+    else await keepDeadLetter(tx, receiving, raw, error)
   }
-  if (rows.length === 0) return
-  // After a cursor was set back to the sender's base (SPEC §4), some rows may exist already.
-  const news = await tx.q
-    .insertInto('telemetry')
-    .values(rows)
-    .onConflict((conflict) => conflict.doNothing())
-    .returning('seq')
-    .execute()
-  const fresh = news.map(({ seq }) => readings.get(seq)!)
-  await recordTemperatures(tx, receiving.hubId, fresh)
+  await recordTemperatures(tx, receiving.hubId, readings, receiving)
 }
 
 /** Stores an entry that cannot be applied, for a person or a later version (I8). */

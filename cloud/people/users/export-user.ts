@@ -34,8 +34,6 @@ export async function exportUser(
   const actor = `identity:${identity}`
   found['sessions'] = await read(sql`sessions where identity = ${identity}`)
   found['idempotency_keys'] = await read(sql`idempotency_keys where credential = ${actor}`)
-  found['audit_log'] = await read(
-    sql`audit_log where object = ${`user-${userId}`} or (actor = ${actor} and substr(actor, 1, 9) = 'identity:')`,
-  )
+  found['audit_log'] = await read(sql`audit_log where object = ${`user-${userId}`} or actor = ${actor}`)
   return { user_id: userId, user, ...found }
 }

@@ -345,12 +345,12 @@ const workLimits = limits('Due work', {
   recordsKeptMs: days(
     'RECORDS_KEPT_DAYS',
     90,
-    'Time after which telemetry, finished commands, processor events, notices to customers and unused announced redemptions are deleted.',
+    'Time after which finished commands, processor events, notices to customers and unused announced redemptions are deleted.',
   ),
   incidentsKeptMs: days(
     'INCIDENTS_KEPT_DAYS',
     365,
-    'Time after which ended alarms, dead letters and former epochs of hubs are deleted. Orders, money, stock and the audit log are kept.',
+    'Time after which temperatures, ended alarms, dead letters and former epochs of hubs are deleted. Orders, money, stock and the audit log are kept.',
   ),
   eventsKeptMs: days('EVENTS_KEPT_DAYS', 30, 'Time after which events are deleted.'),
   guestsKeptMs: days(

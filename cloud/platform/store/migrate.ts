@@ -112,6 +112,18 @@ export const numberedMigrations: readonly NumberedMigration[] = [
       ]
     },
   },
+  {
+    // The indexes of 0003 serve their queries.
+    name: '0007-audit-indexes',
+    statements: () => ['drop index audit_log_by_hub', 'drop index audit_log_by_person'],
+  },
+  {
+    // Replaces the rows of `telemetry`, which only showed which readings were repeated.
+    name: '0008-last-readings',
+    statements: (kind) => [
+      `alter table temperatures add column last_at ${kind === 'sqlite' ? 'integer' : 'bigint'}`,
+    ],
+  },
 ]
 
 /** The statement that creates a table. INT: an integer of 64 bits. */

@@ -318,8 +318,8 @@ test.each([
 describe('the telemetry stream', () => {
   test('the telemetry stream is lossy: overwritten entries are not awaited', async () => {
     const { world, hub } = await connected([])
-    const about = { kind: 'temperature', at: 1.5, fridge_number: 1, min: 0, max: 9 }
-    const reading = (celsius: number) => ({ ...about, celsius })
+    const about = { kind: 'temperature', fridge_number: 1, min: 0, max: 9 }
+    const reading = (celsius: number) => ({ ...about, at: celsius + 0.5, celsius })
     const epoch = 'f'.repeat(32)
     const entries = (from: number, count: number) =>
       Array.from({ length: count }, (_, index) => ({ tag: from + index, body: reading(from + index) }))
@@ -329,12 +329,6 @@ describe('the telemetry stream', () => {
     await world.pass(50)
     hub.publish('telemetry', { epoch, first: 7, previousTag: 6, oldest: 6, entries: entries(7, 2) })
     await world.pass(50)
-    const rows = await world.db.kysely
-      .selectFrom('telemetry')
-      .select(['seq', 'celsius'])
-      .orderBy('seq')
-      .execute()
-    expect(rows.map((row) => [row.seq, row.celsius])).toEqual([1, 2, 6, 7, 8].map((seq) => [seq, seq]))
     expect(hub.acks.at(-1)).toMatchObject({ stream: 'telemetry', cursor: 8 })
     // A doubled reading is in the history once.
     const history = await world.db.kysely.selectFrom('temperatures').select(['sum', 'samples']).execute()

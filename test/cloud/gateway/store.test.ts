@@ -306,40 +306,32 @@ onEachDatabase('the gateway’s store', (open) => {
       ])
     })
 
-    test('I8: a reading that the database refuses becomes a dead letter, and the other telemetry is applied', async () => {
+    /** Readings at some instants, with the sequence numbers from `first` on. */
+    const telemetry = (first: number, instants: readonly number[]) => {
       const reading = { kind: 'temperature', fridge_number: 1, celsius: 4.25, min: 4, max: 5 }
-      const readings = {
-        epoch: hex('b'),
-        first: 1,
-        previousTag: 0,
-        oldest: 1,
-        // No column accepts the instant of the second reading.
-        entries: [1, 1e300, 3].map((at, index) => ({ tag: index + 1, body: { ...reading, at } })),
-      }
+      const entries = instants.map((at, index) => ({ tag: first + index, body: { ...reading, at } }))
+      const batch = { epoch: hex('b'), first, previousTag: first - 1, oldest: 1, entries }
+      return receiveBatch(receiving(), 'telemetry', batch, false)
+    }
+    const history = () => context.db.kysely.selectFrom('temperatures').select(['sum', 'samples']).execute()
+
+    test('I8: a reading that the database refuses becomes a dead letter, and the other telemetry is applied', async () => {
       await answerHello(as('a'), 1, hello())
-      expect(await receiveBatch(receiving(), 'telemetry', readings, false)).toMatchObject({ cursor: 3 })
-      const rows = await context.db.kysely.selectFrom('telemetry').select('seq').orderBy('seq').execute()
-      expect(rows).toEqual([{ seq: 1 }, { seq: 3 }])
+      // No column accepts the instant of the second reading.
+      expect(await telemetry(1, [1, 1e300, 3])).toMatchObject({ cursor: 3 })
+      expect(await history()).toEqual([{ sum: 2 * 4.25, samples: 2 }])
       const letters = await context.db.kysely.selectFrom('dead_letters').select(['stream', 'seq']).execute()
       expect(letters).toEqual([{ stream: 'telemetry', seq: 2 }])
     })
 
     test('telemetry that is repeated after its cursor was reset is not doubled', async () => {
-      const reading = { kind: 'temperature', at: 1.5, fridge_number: 1, celsius: 4.25, min: 4, max: 5 }
-      const readings = {
-        epoch: hex('b'),
-        first: 1,
-        previousTag: 0,
-        oldest: 1,
-        entries: [{ tag: 1, body: reading }],
-      }
       await answerHello(as('a'), 1, hello())
-      await receiveBatch(receiving(), 'telemetry', readings, false)
-      // The database is a copy from before the reading.
+      await telemetry(1, [1.5, 2.5])
+      // The database is a copy from before the readings.
       await answerHello(as('a'), 1, hello({ session: hex('6') }))
-      await receiveBatch(receiving(), 'telemetry', readings, false)
-      const rows = await context.db.kysely.selectFrom('telemetry').select(['seq', 'celsius', 'at']).execute()
-      expect(rows).toEqual([{ seq: 1, celsius: 4.25, at: 2 }])
+      await telemetry(1, [1.5, 2.5])
+      await telemetry(3, [60_000])
+      expect(await history()).toEqual([{ sum: 3 * 4.25, samples: 3 }])
     })
   })
 

@@ -80,13 +80,10 @@ export const credentialTables = {
     result: text.fixed,
     detail: text.fixed,
   })
-    .index('audit_log_by_hub', ['hub_id', 'id'])
     // Lists are in the order of time; each filter has an index.
     .index('audit_log_by_time', ['at', 'id'])
     .index('audit_log_by_hub_time', ['hub_id', 'at', 'id'])
     .index('audit_log_by_action', ['action', 'at', 'id'])
     .index('audit_log_by_actor', ['actor', 'at', 'id'])
-    .index('audit_log_by_object', ['object', 'at', 'id'])
-    // A number replaces each person with a deleted account (`people/users/forget-actor.ts`).
-    .index('audit_log_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
+    .index('audit_log_by_object', ['object', 'at', 'id']),
 }

@@ -124,6 +124,7 @@ export const gatewayTables = {
     .index('commands_open', ['created_at'], "state = 'sent'")
     .index('commands_by_age', ['finished_at'], 'finished_at is not null')
     .index('commands_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
+  /** Only written by the previous version; the next version drops it. `temperatures` has the readings. */
   telemetry: defineTable({
     hub_id: int.fixed,
     epoch: text.fixed,
@@ -144,6 +145,8 @@ export const gatewayTables = {
     max: real,
     sum: real,
     samples: int,
+    /** The time of the last reading; null in a row of the previous version. */
+    last_at: instant.nullable,
   })
     .primaryKey('hub_id', 'fridge', 'at')
     .index('temperatures_by_age', ['at']),

@@ -25,6 +25,8 @@ const pinned: Record<string, Record<CloudDatabase['kind'], string>> = {
   '0004-passkeys': { sqlite: '06bfd3314fe6b303', postgres: '6741586a9cd1bd51' },
   '0005-releases': { sqlite: '920405b229014daa', postgres: '7f317b2beff8a9f5' },
   '0006-morning-mail': { sqlite: '150b8914993a3844', postgres: '97e20f06641a502c' },
+  '0007-audit-indexes': { sqlite: 'a9fc372bb5682ae9', postgres: '1950c298b3be421b' },
+  '0008-last-readings': { sqlite: 'ed010c24e8bfba9a', postgres: 'c16d8fd425750f19' },
 }
 
 test('the released statements of schema 1 are unchanged', () => {
