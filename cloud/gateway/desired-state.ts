@@ -1,5 +1,6 @@
+import { z } from 'zod'
 import { DesiredRelease, DesiredState } from '../../protocol/mqtt/cloud-entries.ts'
-import type { Hello } from '../../protocol/mqtt/session.ts'
+import { UpdateReport, type Hello } from '../../protocol/mqtt/session.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { enqueue } from './outbox.ts'
 
@@ -48,18 +49,30 @@ export async function changeRelease(tx: Tx, hubId: number, release: DesiredRelea
   await enqueue(tx, hubId, { kind: 'desired', desired: await readDesired(tx.q, hubId) })
 }
 
-/** Stores the reports of hubs about their updates. */
+/** The report of a hub's updater, and since when the hub has sent this report: milliseconds since the Unix epoch. */
+export const StoredReport = UpdateReport.extend({ since: z.number().optional() })
+
+/** Stores the reports of hubs about their updates. A repeated report keeps its time. */
 export async function storeUpdateReports(
   tx: Tx,
+  now: number,
   said: readonly { hubId: number; hello: Pick<Hello, 'desired'> }[],
 ): Promise<void> {
-  for (const { hubId, hello } of said)
-    if (hello.desired?.update) {
-      const reported = JSON.stringify(hello.desired.update)
-      await tx.q
-        .insertInto('hub_updates')
-        .values({ hub_id: hubId, desired: null, reported })
-        .onConflict((conflict) => conflict.column('hub_id').doUpdateSet({ reported }))
-        .execute()
-    }
+  for (const { hubId, hello } of said) {
+    const report = hello.desired?.update
+    if (!report) continue
+    const row = await tx.q
+      .selectFrom('hub_updates')
+      .select('reported')
+      .where('hub_id', '=', hubId)
+      .executeTakeFirst()
+    const had = row?.reported ? StoredReport.parse(JSON.parse(row.reported)) : undefined
+    if (had?.since !== undefined && had.rollout === report.rollout && had.state === report.state) continue
+    const reported = JSON.stringify({ ...report, since: now })
+    await tx.q
+      .insertInto('hub_updates')
+      .values({ hub_id: hubId, desired: null, reported })
+      .onConflict((conflict) => conflict.column('hub_id').doUpdateSet({ reported }))
+      .execute()
+  }
 }

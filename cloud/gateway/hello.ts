@@ -44,7 +44,7 @@ export async function answerHellos(
     const held = await leases.takeByHellos(tx, known)
     const ours = known.filter(({ hubId }) => held.has(hubId))
     if (ours.length === 0) return new Map()
-    await storeUpdateReports(tx, ours)
+    await storeUpdateReports(tx, now, ours)
     const cursors = await lockCursors(tx, idsOf(ours))
     const judged = ours.map(({ hubId, hello }) => ({ hubId, hello, ...judgeStreams(cursors(hubId), hello) }))
     await startAtBase(

@@ -1,6 +1,5 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
-import { UpdateReport } from '../../../protocol/mqtt/session.ts'
-import { changeRelease, readDesired } from '../../gateway/desired-state.ts'
+import { changeRelease, readDesired, StoredReport } from '../../gateway/desired-state.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
@@ -187,7 +186,7 @@ async function readHubs(q: Queries, id: string): Promise<RolloutHub[]> {
     lastHeardAt: row.last_heard_at,
     // Hubs report `larder-edge VERSION`.
     version: row.software?.replace(/^larder-edge /, '') ?? null,
-    report: row.reported === null ? null : UpdateReport.parse(JSON.parse(row.reported)),
+    report: row.reported === null ? null : StoredReport.parse(JSON.parse(row.reported)),
     isRetired: row.retired_at !== null,
   }))
 }

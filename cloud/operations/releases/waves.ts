@@ -1,4 +1,5 @@
-import type { UpdateReport } from '../../../protocol/mqtt/session.ts'
+import type { z } from 'zod'
+import type { StoredReport } from '../../gateway/desired-state.ts'
 import type { rolloutHubStates, rolloutStates } from '../../platform/store/tables/hubs.ts'
 
 export type RolloutState = (typeof rolloutStates)[number]
@@ -17,7 +18,7 @@ export interface RolloutHub {
   /** Version that the hub reported. */
   version: string | null
   /** The latest report; it may name another rollout. */
-  report: UpdateReport | null
+  report: z.infer<typeof StoredReport> | null
   isRetired: boolean
 }
 
@@ -86,8 +87,11 @@ export function nextStep(
       if (keeps(hub, rollout.version)) return { ...hub, state: 'succeeded' as const }
       if (hub.report?.state !== 'confirming') return { ...hub, givenAt: now }
       // The hub still confirms the release of another rollout, or returns from it.
-      const isSilent = now - (hub.lastHeardAt ?? 0) >= offlineMs
-      return isSilent ? { ...hub, state: 'skipped' as const, error: 'offline' } : hub
+      if (now - (hub.lastHeardAt ?? 0) >= offlineMs)
+        return { ...hub, state: 'skipped' as const, error: 'offline' }
+      return isStuck(hub, now, offlineMs)
+        ? { ...hub, state: 'skipped' as const, error: 'no result of another rollout' }
+        : hub
     }
     // A hub that has switched confirms the release, or returns by itself.
     if (isOver && hub.state !== 'confirming') return { ...hub, state: 'pending' as const, givenAt: null }
@@ -116,6 +120,10 @@ const reportsOn = ({ report }: RolloutHub, { id }: Rollout): boolean => report?.
 const isBeforeSwitch = ({ report }: RolloutHub): boolean =>
   report?.state === 'downloading' || report?.state === 'waiting'
 
+/** Whether a connected hub has sent the same report for too long: its updater does not work. */
+const isStuck = ({ report }: RolloutHub, now: number, offlineMs: number): boolean =>
+  report?.since !== undefined && now - report.since >= offlineMs
+
 /** Whether the hub runs a version that it will not give up. */
 const keeps = (hub: RolloutHub, version: string): boolean =>
   hub.version === version && hub.report?.state !== 'confirming'
@@ -135,8 +143,12 @@ function judge(
   const reported = { ...hub, state: report?.state ?? hub.state }
   const givenAt = hub.givenAt ?? 0
   const isSilent = now - Math.max(hub.lastHeardAt ?? 0, givenAt) >= offlineMs
-  if (reported.state === 'confirming')
-    return isSilent ? { ...reported, state: 'rolled_back', error: 'silent since the switch' } : reported
+  if (reported.state === 'confirming') {
+    const isWithout = report !== null && isStuck(hub, now, offlineMs)
+    if (!isSilent && !isWithout) return reported
+    const error = isSilent ? 'silent since the switch' : 'no result since the switch'
+    return { ...reported, state: 'rolled_back', error }
+  }
   if (isSilent) return { ...reported, state: 'skipped', error: 'offline', givenAt: null }
   // The hub has no updater, or its download never ends.
   if (reported.state !== 'waiting' && now - givenAt >= offlineMs)

@@ -196,7 +196,11 @@ const hubLimits = limits('Hubs', {
   }),
   hubSilentCriticalMs: ms(HOUR, 'Time without a message after which the alarm of a silent hub is critical.'),
   onlineWithinMs: ms(90 * SECOND, 'Time after the last recorded message for which a hub is online.'),
-  rolloutOfflineMs: ms(DAY, 'Time after which a rollout skips a hub that is offline.', 30 * DAY),
+  rolloutOfflineMs: ms(
+    DAY,
+    'Time after which a rollout skips a hub that is offline, and a hub without a result of its switch has failed.',
+    30 * DAY,
+  ),
   rolloutStepMs: ms(2 * SECOND, 'Time between two checks of a rollout.'),
   commandTimeoutMs: ms(10 * SECOND, "Maximum time for a hub's answer to a command."),
   hubDrainMs: ms(

@@ -31,7 +31,7 @@ const step = (subject: string) =>
   rolloutWork(context, 'https://larder.example/releases')['rollout']!.run({ subject } as never)
 const report = (hubId: number, rollout: string, state: UpdateReport['state']) =>
   db.transact((tx) =>
-    storeUpdateReports(tx, [
+    storeUpdateReports(tx, runtime.clock.now(), [
       { hubId, hello: { desired: { applied: 1, failed: null, update: { version: V, rollout, state } } } },
     ]),
   )

@@ -110,7 +110,7 @@ async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: Fl
           board.disk.desired = (await readDesired(db.kysely, hubId)).software ?? null
           const report = reportOf(board.disk.state)
           await db.transact((tx) =>
-            storeUpdateReports(tx, [
+            storeUpdateReports(tx, clock.now(), [
               { hubId, hello: { desired: { applied: 1, failed: null, ...(report && { update: report }) } } },
             ]),
           )

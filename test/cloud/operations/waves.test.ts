@@ -186,3 +186,23 @@ test('a hub that is offline for the whole time is skipped, and a hub that is sil
   const dead = step([hub(1, 1, { givenAt: 0, lastHeardAt: offlineMs })], {}, offlineMs)
   expect(dead.changed).toMatchObject([{ state: 'skipped', error: 'no progress' }])
 })
+
+test('a connected hub that reports no result of its switch for the whole time has failed, and blocks no later rollout', () => {
+  const now = 2 * offlineMs
+  const stuck = (since: number) => ({ ...report('confirming'), since })
+  const connected = { lastHeardAt: now, givenAt: HOUR }
+  const [early, late] = [stuck(now - offlineMs + 1), stuck(now - offlineMs)]
+  expect(step([hub(1, 1, { ...connected, report: early })], {}, now).changed).toMatchObject([
+    { state: 'confirming' },
+  ])
+  for (const state of ['running', 'stopped'] as const) {
+    const failed = step([hub(1, 1, { ...connected, report: late })], { state, ended_at: HOUR }, now)
+    expect(failed).toMatchObject({
+      changed: [{ state: 'rolled_back', error: 'no result since the switch' }],
+      isOpen: false,
+    })
+  }
+  const other = { ...late, rollout: ofOther('confirming').rollout }
+  const next = step([hub(1, 1, { lastHeardAt: now, report: other }), hub(2, 2)], {}, now)
+  expect(next.changed).toMatchObject([{ state: 'skipped', error: 'no result of another rollout' }])
+})

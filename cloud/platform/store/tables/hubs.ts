@@ -118,7 +118,7 @@ export const hubTables = {
     hub_id: int.primaryKey.references('hubs').fixed,
     /** JSON: `DesiredRelease`; null if no rollout gives the hub a release. */
     desired: text.nullable,
-    /** JSON: the latest `UpdateReport` of the hub. */
+    /** JSON: the latest `StoredReport` of the hub. */
     reported: text.nullable,
   }),
   rollouts: defineTable({
