@@ -10,6 +10,7 @@ import type { CloudContext } from './platform/context.ts'
 import { ListeningWatch } from './platform/listening.ts'
 import type { VerifyIdentity } from './platform/credentials/identity-token.ts'
 import { credentialResolver } from './platform/credentials/resolve.ts'
+import { sessionWork } from './enrolment/end-sessions.ts'
 import { enrolmentHandlers, type EnrolmentOptions } from './enrolment/enrol.ts'
 import { commerceHandlers, operationsHandlers, peopleHandlers } from './handlers.ts'
 import { hubDomain } from './hub-domain.ts'
@@ -197,6 +198,11 @@ export class Cloud {
       {
         ...dueWork({ ...services, context: this.#background }, this.#media, options),
         ...diagnosisWork(this.#background, this.gateway.diagnoses),
+        ...sessionWork(this.#background, {
+          ...options.enrolment,
+          isEmbedded: broker.kind === 'own',
+          erase: this.gateway.erase,
+        }),
       },
       workObserver(this.#background),
     )

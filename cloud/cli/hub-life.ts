@@ -110,13 +110,15 @@ export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => (
   revoke: {
     options: ['hub'],
     positionals: ['hub'],
-    run({ db, options }) {
+    async run({ db, options, settings }) {
       const hubId = idOf(options, 'hub', "a hub's")
-      return db.transact(async (tx) => {
+      const ended = await db.transact(async (tx) => {
         const revoked = await revokeHub(tx, runtime, hubId)
         await record(tx.q, runtime, 'hubs.revoke', hubId, { revoked })
         return { hub_id: hubId, revoked }
       })
+      if (settings.MQTT_URL) say('The broker must read GET /pki/crl.pem again, or the board returns.')
+      return ended
     },
   },
 })

@@ -16,6 +16,7 @@ import type { Queries, Tx } from '../platform/store/database.ts'
 import { CLOCK_TOLERANCE_MS, toleranceOf } from '../gateway/lost-certificates.ts'
 import { newSerial, openAuthority } from './authority.ts'
 import { codeDigest } from './claim-codes.ts'
+import { certificateOf, endSession, revokeCertificates, revokedCertificates } from './hub-certificates.ts'
 
 /** An enrolled hub needs these beside its certificate. */
 export interface EnrolmentOptions {
@@ -44,7 +45,8 @@ export function enrolmentHandlers(
       const { certificate, ca, issued } = await sign(context, { hubId: hub.id, key, now })
       await db.transact(async (tx) => {
         await useCode(tx, digest, now)
-        await revokeCertificates(tx, hub.id, now)
+        const revoked = await revokeCertificates(tx, hub.id, now)
+        if (revoked.length > 0) await endSession(tx, hub.id, now)
         await storeCertificate(tx, issued)
         await appendAudit(tx.q, runtime, {
           actor: hubUser(hub.id),
@@ -178,19 +180,6 @@ async function storeCertificate(tx: Tx, { hubId, serial, now, until }: Issued): 
     .execute()
 }
 
-/** Revokes the valid certificates of a hub. Returns their serial numbers. */
-async function revokeCertificates(tx: Tx, hubId: number, now: number): Promise<string[]> {
-  const rows = await tx.q
-    .updateTable('hub_certificates')
-    .set({ revoked_at: now })
-    .where('hub_id', '=', hubId)
-    .where('revoked_at', 'is', null)
-    .where('expires_at', '>', now)
-    .returning('serial')
-    .execute()
-  return rows.map(({ serial }) => serial)
-}
-
 /** A hub gets at most this many certificates in the lifetime of one. */
 const MAX_RENEWALS = 10
 
@@ -240,6 +229,7 @@ export async function revokeHub(tx: Tx, { clock, random }: Runtime, hubId: numbe
   const revoked = await revokeCertificates(tx, hubId, now)
   if (revoked.length === 0) throw new Error(`hub ${hubId} has no valid certificate`)
   await shutOut(tx, random, hubId, now)
+  await endSession(tx, hubId, now)
   return revoked
 }
 
@@ -273,27 +263,3 @@ export const noteErased = ({ db, runtime }: CloudContext, hubId: number): Promis
       result: 'executed',
     })
   })
-
-/** The latest valid certificate of a hub. */
-export const certificateOf = (q: Queries, hubId: number, now: number) =>
-  q
-    .selectFrom('hub_certificates')
-    .select(['serial', 'issued_at', 'expires_at'])
-    .where('hub_id', '=', hubId)
-    .where('revoked_at', 'is', null)
-    .where('expires_at', '>', now)
-    .orderBy('expires_at', 'desc')
-    .limit(1)
-    .executeTakeFirst()
-
-/** An expired certificate needs no revocation any more. */
-async function revokedCertificates(q: Queries, now: number) {
-  const rows = await q
-    .selectFrom('hub_certificates')
-    .select(['serial', 'revoked_at'])
-    .where('revoked_at', 'is not', null)
-    .where('expires_at', '>', now)
-    .orderBy('revoked_at')
-    .execute()
-  return rows.map(({ serial, revoked_at }) => ({ serial, revokedAt: revoked_at! }))
-}

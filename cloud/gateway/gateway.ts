@@ -85,7 +85,8 @@ export class Gateway {
   readonly #hails = new Set<Cancel>()
   /** Hubs whose clock another process has requested and that have not reported it yet. */
   readonly #asked = new Set<number>()
-  readonly #erase = (hubId: number): void => void this.#publish(downTopic(hubId, 'erase'), {})
+  /** Orders a board to erase its secrets. */
+  readonly erase = (hubId: number): void => void this.#publish(downTopic(hubId, 'erase'), {})
 
   constructor(options: GatewayOptions) {
     const { context, domain, processId } = options
@@ -138,7 +139,7 @@ export class Gateway {
       onUnheard: (hubIds) => this.#hailEach(hubIds),
     })
     this.#hellos = new HelloQueue(context.runtime, this.#settings)
-    const parts = { context, domain, leases: this.#leases, refusals: this.#refusals, erase: this.#erase }
+    const parts = { context, domain, leases: this.#leases, refusals: this.#refusals, erase: this.erase }
     this.#welcomes = new Welcomes(parts, { atOnce: settings.greetTransactions })
     this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs: settings.gatherMs })
   }

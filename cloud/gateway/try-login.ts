@@ -7,21 +7,32 @@ import { pbkdf2Sync } from 'node:crypto'
 const TIMEOUT_MS = 5000
 /** MQTT 3.1.1 §3.2.2.3: identifier rejected, bad user name or password, not authorized. */
 const REFUSALS = [2, 4, 5]
+/** Node's code if the broker refuses the client's certificate. */
+const TLS_ALERT = /^ERR_SSL_.*_ALERT_/
+
+/** A hub's password, or its certificate and key (PEM). */
+export type HubCredential = { user: string; url: string; ca: string | undefined } & (
+  { password: string } | { client: { cert: string; key: string } }
+)
 
 /**
- * Whether a broker accepts a hub's password. The connection uses the hub's client id. So, if the broker accepts the
- * password, it briefly ends the hub's own connection.
+ * Whether a broker accepts a hub's password or certificate. The connection uses the hub's client id. So, if the broker
+ * accepts it, it ends the hub's own connection.
  */
 export function tryLogin(
-  { url, ca, user, password }: { url: string; ca: string | undefined; user: string; password: string },
+  { url, ca, user, ...credential }: HubCredential,
   clock: Clock,
 ): Promise<'accepted' | 'refused' | 'unreachable'> {
-  const client = new MqttClient(() => openBrokerSocket(url, socketOptions(ca, clock)), {
+  const options = {
+    ...socketOptions(ca, clock),
+    ...('client' in credential && { client: () => credential.client }),
+  }
+  const client = new MqttClient(() => openBrokerSocket(url, options), {
     protocolVersion: 4,
     reconnectPeriod: 0,
     clientId: user,
-    username: user,
-    password,
+    // With a certificate the broker knows the user.
+    ...('password' in credential && { username: user, password: credential.password }),
   })
   return new Promise((resolve) => {
     const cancel = clock.after(TIMEOUT_MS, () => end('unreachable'))
@@ -31,9 +42,11 @@ export function tryLogin(
       resolve(outcome)
     }
     client.on('connect', () => end('accepted'))
-    client.on('error', (error) =>
-      end('code' in error && REFUSALS.includes(error.code) ? 'refused' : 'unreachable'),
-    )
+    client.on('error', (error) => {
+      const { code } = error as { code?: number | string }
+      const isRefused = typeof code === 'number' ? REFUSALS.includes(code) : TLS_ALERT.test(code ?? '')
+      end(isRefused ? 'refused' : 'unreachable')
+    })
     client.on('close', () => end('unreachable'))
   })
 }

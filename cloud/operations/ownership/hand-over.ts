@@ -3,6 +3,7 @@ import { endNow } from '../../commerce/money/operations.ts'
 import { lockOrder } from '../../commerce/orders/order-rows.ts'
 import { endRetired } from '../../commerce/refunds/undelivered.ts'
 import { handOverAlarms } from '../../events/alarms/hand-over-alarms.ts'
+import { endSession } from '../../enrolment/hub-certificates.ts'
 import { startDraining } from '../../gateway/draining.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { revokeRole } from '../../platform/credentials/roles.ts'
@@ -160,6 +161,7 @@ export async function retireHub(
     await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
   await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })
   await handOverAlarms(tx, context, { hubId, newOwner: null })
+  await endSession(tx, hubId, retiredAt)
   return { retiredAt, orders }
 }
 

@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { newSerial, openAuthority } from '../../../cloud/enrolment/authority.ts'
+import { sessionWork } from '../../../cloud/enrolment/end-sessions.ts'
+import { revokeHub } from '../../../cloud/enrolment/enrol.ts'
+import { SESSION_WORK } from '../../../cloud/enrolment/hub-certificates.ts'
 import { CLOCK_TOLERANCE_MS } from '../../../cloud/gateway/lost-certificates.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
@@ -15,13 +18,14 @@ import { freePorts } from '../../support/ports.ts'
 import { service } from '../../support/services.ts'
 import { testContext } from '../../world/context.ts'
 import { emptySqlite } from '../../world/database.ts'
+import { seedHub } from '../../world/seeds.ts'
 
 const runtime = systemRuntime()
 const now = runtime.clock.now()
 const validity = { from: now - CLOCK_TOLERANCE_MS, until: now + CLOCK_TOLERANCE_MS }
 
 service('mosquitto')(
-  'Mosquitto refuses a revoked certificate after SIGHUP, and ends its open session only when Mosquitto restarts',
+  'the session of a revoked board at Mosquitto ends, again if it returns, and for good when Mosquitto has the list of revoked certificates',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'larder-mosquitto-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -30,9 +34,20 @@ service('mosquitto')(
       return join(folder, name)
     }
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-    const authority = await openAuthority(testContext(db, runtime))
+    for (const id of [1, 2]) await seedHub(db, id)
+    const context = testContext(db, runtime)
+    const authority = await openAuthority(context)
     const server = await authority.makeServer(['127.0.0.1'], validity)
     const [port] = (await freePorts(1)) as [number]
+    /** The hubs that were ordered to erase their secrets. */
+    const ordered: number[] = []
+    const work = sessionWork(context, {
+      mqttUrl: `mqtts://127.0.0.1:${port}`,
+      brokerCa: () => authority.certificate,
+      isEmbedded: false,
+      erase: (hubId) => ordered.push(hubId),
+    })[SESSION_WORK]!
+    const endSession = () => work.run({ kind: SESSION_WORK, subject: '1', attempts: 1 })
     const list = (serials: readonly string[]) =>
       authority.listRevoked(
         serials.map((serial) => ({ serial, revokedAt: now })),
@@ -49,21 +64,13 @@ service('mosquitto')(
         `crlfile ${file('crl.pem', await list([]))}`,
         'require_certificate true',
         'use_identity_as_username true',
+        'use_username_as_clientid true',
         `acl_file ${file('acl', 'pattern write larder/v1/%u/up/#\npattern read larder/v1/%u/down/#\n')}`,
         '',
       ].join('\n'),
     )
-    const start = () => {
-      const child = spawn(onPath('mosquitto')!, ['-c', configuration], { stdio: 'ignore' })
-      const ended = new Promise((resolve) => child.once('close', resolve))
-      const stop = async () => {
-        child.kill('SIGKILL')
-        await ended
-      }
-      return { stop, reload: () => child.kill('SIGHUP') }
-    }
-    let mosquitto = start()
-    onTestFinished(() => mosquitto.stop())
+    const mosquitto = spawn(onPath('mosquitto')!, ['-c', configuration], { stdio: 'ignore' })
+    onTestFinished(() => void mosquitto.kill('SIGKILL'))
 
     async function certify(hubId: number) {
       const { PublicKey } = await loadX509()
@@ -71,6 +78,11 @@ service('mosquitto')(
       const serial = newSerial(runtime.random)
       const publicKey = await PublicKey.create(keys.publicKey)
       const cert = await authority.signHub(publicKey, { hubId, serial, ...validity })
+      const row = { hub_id: hubId, issued_at: now, expires_at: validity.until, revoked_at: null }
+      await db.kysely
+        .insertInto('hub_certificates')
+        .values({ serial, ...row })
+        .execute()
       return { serial, user: `hub-${hubId}`, client: { cert, key: await privatePem(keys.privateKey) } }
     }
     type Certified = Awaited<ReturnType<typeof certify>>
@@ -84,8 +96,8 @@ service('mosquitto')(
         ca: authority.certificate,
         runtime,
       })
-      let end = (_isOpen: boolean): void => {}
-      const ended = new Promise<boolean>((resolve) => (end = resolve))
+      let end = (_isOpen: false): void => {}
+      const ended = new Promise<false>((resolve) => (end = resolve))
       const admitted = new Promise<boolean>((resolve) => {
         const transport = transportOf(
           { subscribe: [] },
@@ -105,19 +117,37 @@ service('mosquitto')(
     const isAdmitted = (certified: Certified) => open(certified).admitted
     const [first, second, other] = [await certify(1), await certify(1), await certify(2)]
     await expect.poll(() => isAdmitted(first), { timeout: 20_000 }).toBe(true)
-    expect(await isAdmitted(second)).toBe(true)
-    const thief = open(first)
-    expect([await thief.admitted, await isAdmitted(other)]).toEqual([true, true])
-    file('crl.pem', await list([first.serial, other.serial]))
-    mosquitto.reload()
-    // A new connection of hub 1 would end its open session, so hub 2 shows that the list is in use.
-    await expect.poll(() => isAdmitted(other), { timeout: 20_000 }).toBe(false)
-    const stays = sleep(runtime.clock, 1000).then(() => true)
-    expect(await Promise.race([thief.ended, stays])).toBe(true)
-    await mosquitto.stop()
-    mosquitto = start()
-    expect(await thief.ended).toBe(false)
-    await expect.poll(() => isAdmitted(second), { timeout: 20_000 }).toBe(true)
+    const staying = open(other)
+    expect(await staying.admitted).toBe(true)
+    // Mosquitto takes the client id from the certificate, so no hub ends the session of another one.
+    await open({ ...first, user: 'hub-2' }).admitted
+    const opened = open(first)
+    expect(await opened.admitted).toBe(true)
+
+    await db.transact((tx) => revokeHub(tx, runtime, 1))
+    await expect(endSession()).rejects.toThrow('accepts a revoked certificate')
+    expect(await opened.ended).toBe(false)
+    // The broker's list is old, so the board returns. Each further attempt ends its session again.
+    const returned = open(first)
+    expect(await returned.admitted).toBe(true)
+    await expect(endSession()).rejects.toThrow('accepts a revoked certificate')
+    expect(await returned.ended).toBe(false)
+    const last = open(first)
+    expect(await last.admitted).toBe(true)
+
+    file('crl.pem', await list([first.serial]))
+    mosquitto.kill('SIGHUP')
+    await expect.poll(() => endSession().catch(() => 'again'), { timeout: 20_000 }).toEqual({ next: null })
+    expect(await last.ended).toBe(false)
     expect(await isAdmitted(first)).toBe(false)
+    expect([...new Set(ordered)]).toEqual([1])
+
+    // A new board of the hub keeps its session.
+    await db.kysely.updateTable('hubs').set({ revoked_at: null }).where('id', '=', 1).execute()
+    const next = open(second)
+    expect(await next.admitted).toBe(true)
+    expect(await endSession()).toEqual({ next: null })
+    const stay = sleep(runtime.clock, 500).then(() => 'open')
+    expect(await Promise.race([next.ended, staying.ended, stay])).toBe('open')
   },
 )

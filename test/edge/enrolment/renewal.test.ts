@@ -4,12 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { renewClaimCode } from '../../../cloud/enrolment/claim-codes.ts'
-import {
-  certificateOf,
-  enrolmentHandlers,
-  renewCertificate,
-  revokeHub,
-} from '../../../cloud/enrolment/enrol.ts'
+import { enrolmentHandlers, renewCertificate, revokeHub } from '../../../cloud/enrolment/enrol.ts'
+import { certificateOf } from '../../../cloud/enrolment/hub-certificates.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { makeKey } from '../../../edge/enrolment/enrol.ts'
 import { enrolmentFiles, isOfKey, nextKey, readEnrolment } from '../../../edge/enrolment/enrolment.ts'

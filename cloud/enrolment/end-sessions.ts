@@ -1,0 +1,97 @@
+import { sleep } from '../../protocol/model/runtime.ts'
+import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
+import { maySpeak, mustErase } from '../gateway/draining.ts'
+import { CLOCK_TOLERANCE_MS } from '../gateway/lost-certificates.ts'
+import { tryLogin } from '../gateway/try-login.ts'
+import type { CloudContext } from '../platform/context.ts'
+import { done, type WorkKinds } from '../platform/work/runner.ts'
+import { newSerial, openAuthority } from './authority.ts'
+import type { EnrolmentOptions } from './enrol.ts'
+import { revokeCertificates, revokedCertificates, SESSION_WORK } from './hub-certificates.ts'
+
+/** Time for a board to erase its secrets before its session ends. */
+const ERASE_MS = 1000
+/** A retired hub delivers its last reports first. */
+const DRAIN_CHECK_MS = 5000
+/** The cloud's own certificates of a hub are valid for this time. */
+const LIFETIME_MS = 60_000
+/** No hub has this number. */
+const NO_HUB = 0
+
+export interface SessionEnds extends EnrolmentOptions {
+  /** The embedded broker ends sessions itself. */
+  isEmbedded: boolean
+  /** Orders a board to erase its secrets. */
+  erase: (hubId: number) => void
+}
+
+/**
+ * Ends the session of a board that is shut out, at an external broker (SPEC §2). A broker checks certificates only at the sign-in,
+ * and one client id has one session. So the cloud signs in once as that hub with a certificate of its own authority, and leaves.
+ *
+ * The board may return if the broker's list of revoked certificates is old. Therefore the cloud also signs in with a certificate
+ * that has the revoked serial number. The work fails until the broker refuses it, and each attempt ends the session again. If the
+ * hub has a new board, that certificate names no hub, because it must not end the session of the new board.
+ */
+export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds {
+  const { db, runtime } = context
+  const { clock } = runtime
+  return {
+    [SESSION_WORK]: {
+      backoff: { firstMs: 2000, maxMs: 60_000 },
+      async run({ subject }) {
+        if (ends.isEmbedded || !ends.mqttUrl.startsWith('mqtts:')) return done
+        const hubId = Number(subject)
+        const now = clock.now()
+        const hub = await db.kysely
+          .selectFrom('hubs')
+          .select((eb) => ['retired_at', maySpeak(eb, now).as('maySpeak')])
+          .where('id', '=', hubId)
+          .executeTakeFirst()
+        if (!hub) return done
+        const isServed = Boolean(hub.maySpeak)
+        if (isServed && hub.retired_at !== null) return { next: now + DRAIN_CHECK_MS }
+        if (!isServed) {
+          if (await mustErase(db.kysely, hubId)) {
+            ends.erase(hubId)
+            await sleep(clock, ERASE_MS)
+          }
+          await db.transact((tx) => revokeCertificates(tx, hubId, now))
+        }
+        const revoked = (await revokedCertificates(db.kysely, now, hubId)).at(-1)
+        if (!revoked) return done
+        const signIn = (as: number, serial: string) => signInAs(context, ends, as, serial)
+        const former = await signIn(isServed ? NO_HUB : hubId, revoked.serial)
+        if (former === 'unreachable') throw new Error(`the hubs' broker ${ends.mqttUrl} cannot be reached`)
+        if (former === 'accepted') throw new Error(STALE)
+        if (!isServed && (await signIn(hubId, newSerial(runtime.random))) !== 'accepted')
+          throw new Error(REFUSED)
+        return done
+      },
+    },
+  }
+}
+
+const STALE =
+  'the broker accepts a revoked certificate: replace its list of revoked certificates by GET /pki/crl.pem and reload the broker'
+const REFUSED =
+  "the broker refuses the cloud's own certificate of this hub, so an open session may last: remove its password, or restart the broker"
+
+/** Signs in at the hubs' broker with a new key and a short certificate, and leaves. */
+async function signInAs(
+  context: CloudContext,
+  { mqttUrl: url, brokerCa }: EnrolmentOptions,
+  hubId: number,
+  serial: string,
+) {
+  const { clock } = context.runtime
+  const { PublicKey } = await loadX509()
+  const authority = await openAuthority(context)
+  const keys = await crypto.subtle.generateKey(P256, true, ['sign', 'verify'])
+  const now = clock.now()
+  const validity = { from: now - CLOCK_TOLERANCE_MS, until: now + LIFETIME_MS }
+  const publicKey = await PublicKey.create(keys.publicKey)
+  const cert = await authority.signHub(publicKey, { hubId, serial, ...validity })
+  const client = { cert, key: await privatePem(keys.privateKey) }
+  return tryLogin({ url, ca: brokerCa(), user: `hub-${hubId}`, client }, clock)
+}

@@ -1,0 +1,47 @@
+import type { Queries, Tx } from '../platform/store/database.ts'
+import { schedule } from '../platform/work/queue.ts'
+
+/** The latest valid certificate of a hub. */
+export const certificateOf = (q: Queries, hubId: number, now: number) =>
+  q
+    .selectFrom('hub_certificates')
+    .select(['serial', 'issued_at', 'expires_at'])
+    .where('hub_id', '=', hubId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .orderBy('expires_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+/** Revokes the valid certificates of a hub. Returns their serial numbers. */
+export async function revokeCertificates(tx: Tx, hubId: number, now: number): Promise<string[]> {
+  const rows = await tx.q
+    .updateTable('hub_certificates')
+    .set({ revoked_at: now })
+    .where('hub_id', '=', hubId)
+    .where('revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returning('serial')
+    .execute()
+  return rows.map(({ serial }) => serial)
+}
+
+/** Revoked certificates of all hubs or of one, the latest last. An expired certificate needs no revocation any more. */
+export async function revokedCertificates(q: Queries, now: number, hubId?: number) {
+  const rows = await q
+    .selectFrom('hub_certificates')
+    .select(['serial', 'revoked_at'])
+    .where('revoked_at', 'is not', null)
+    .where('expires_at', '>', now)
+    .$if(hubId !== undefined, (query) => query.where('hub_id', '=', hubId!))
+    .orderBy('revoked_at')
+    .execute()
+  return rows.map(({ serial, revoked_at }) => ({ serial, revokedAt: revoked_at! }))
+}
+
+/** Due work that ends the sessions of boards that are shut out (`end-sessions.ts`). */
+export const SESSION_WORK = 'hub.session'
+
+/** The open session of a board with a revoked certificate must end at an external broker, too. */
+export const endSession = (tx: Tx, hubId: number, now: number): Promise<void> =>
+  schedule(tx, SESSION_WORK, hubId, now)
