@@ -13,6 +13,7 @@ import { type EmbeddedBroker, startEmbeddedBroker } from './gateway/broker-embed
 import { externalBroker } from './gateway/broker-external.ts'
 import type { Broker } from './gateway/gateway.ts'
 import { CLOCK_TOLERANCE_MS } from './gateway/lost-certificates.ts'
+import { certificateAdopted } from './operations/alarms/hub-alarms.ts'
 import type { CloudContext } from './platform/context.ts'
 import { openBudgets } from './platform/limits/budgets.ts'
 import { cloudRefusals } from './platform/refusals.ts'
@@ -37,6 +38,7 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
       ? await startEmbeddedBroker({
           db: db.for('gateway'),
           log,
+          onAdopted: (tx, certificate) => certificateAdopted(tx, context, certificate),
           refusals,
           clock,
           unsigned: budgets.brokerUnsigned,

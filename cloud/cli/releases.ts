@@ -1,8 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { makeKeys } from '../operations/releases/metadata.ts'
-import { addRelease, listReleases } from '../operations/releases/releases.ts'
+import { makeKeys, type ReleaseKeys } from '../operations/releases/metadata.ts'
+import {
+  addRelease,
+  listReleases,
+  removeRelease,
+  signReleases,
+  type SigningKeys,
+} from '../operations/releases/releases.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { createMedia, type Media } from '../platform/media/media.ts'
 import { openMediaStore } from '../platform/media/open-store.ts'
@@ -13,13 +19,24 @@ import { required } from './options.ts'
 const usage = `Usage:
   larder releases keygen --to DIR
   larder releases add FILE --keys DIR
+  larder releases remove VERSION --keys DIR
+  larder releases sign --keys DIR
+  larder releases rotate --keys DIR --to DIR
   larder releases list
 
 Releases of the hub's service. FILE is the tarball of \`npm run package -- hub\`. keygen creates root.key, signing.key and root.json
 in DIR. Keep DIR on another machine than the cloud, and root.key offline. Hubs trust root.json: a hub receives it at its
-enrolment, or reads UPDATE_ROOT. add stores FILE in the media store and signs the list of releases (TUF) with signing.key. The
-signature is valid for a year; each added release renews it. larder rollouts installs a release. Prints JSON. Status 1 if the keys
-are not the keys of the list, or if the version exists.`
+enrolment or with its first release, or reads UPDATE_ROOT. add stores FILE in the media store and signs the list of releases (TUF)
+with signing.key. The signature is valid for a year. Each change of the list renews it, and sign renews it without a change. sign
+also publishes a root before the first release. larder rollouts installs a release.
+
+remove takes a version out of the list: no hub installs it any more, and no rollout of it starts. Hubs that run it keep it.
+
+rotate creates keys in the DIR of --to that replace those of --keys. Both root keys sign the new root.json. The next add, remove
+or sign with the new keys publishes it, and hubs then trust only the new keys. Rotate once before each publication.
+
+Prints JSON. Status 1 if the keys are not the keys of the list, if the version exists (add) or does not (remove), or if a rollout
+of it is open (remove).`
 
 /** Releases of the hub's service, for operators. */
 export const releaseCommands = (runtime: Runtime): CommandLine => ({
@@ -29,21 +46,48 @@ export const releaseCommands = (runtime: Runtime): CommandLine => ({
       store: 'none',
       options: ['to'],
       // Errors reject the promise.
-      run: async ({ options }) => writeKeys(required(options, 'to'), runtime),
+      run: async ({ options }) => writeKeys(required(options, 'to'), makeKeys(runtime.clock.now())),
+    },
+    rotate: {
+      store: 'none',
+      options: ['keys', 'to'],
+      run: async ({ options }) => {
+        const read = fileReader(options)
+        const former = { 'root.key': read('root.key'), 'root.json': read('root.json') }
+        return writeKeys(required(options, 'to'), makeKeys(runtime.clock.now(), former))
+      },
     },
     add: {
       options: ['keys'],
       positionals: ['file'],
       store: 'creates',
       run({ db, settings, options }) {
-        const keys = required(options, 'keys')
-        const read = (name: string): string => readFileSync(join(keys, name), 'utf8')
-        const added = { tarball: options['file']!, root: read('root.json'), signing: read('signing.key') }
+        const added = { tarball: options['file']!, ...signingKeys(options) }
         const context = contextOf({ db, settings }, runtime)
         return addRelease(context, mediaOf(context, settings), added, (tx, { file, sha256 }) =>
           recordAct(tx.q, runtime, { action: 'releases.add', object: file, detail: { sha256 } }),
         )
       },
+    },
+    remove: {
+      options: ['keys'],
+      positionals: ['version'],
+      run({ db, settings, options }) {
+        const version = required(options, 'version')
+        const context = contextOf({ db, settings }, runtime)
+        const removed = { version, ...signingKeys(options) }
+        return removeRelease(context, mediaOf(context, settings), removed, (tx, files) =>
+          recordAct(tx.q, runtime, { action: 'releases.remove', object: version, detail: { files } }),
+        )
+      },
+    },
+    sign: {
+      options: ['keys'],
+      store: 'creates',
+      run: ({ db, settings, options }) =>
+        signReleases(contextOf({ db, settings }, runtime), signingKeys(options), (tx, root) =>
+          recordAct(tx.q, runtime, { action: 'releases.sign', object: root }),
+        ),
     },
     list: { options: [], run: ({ q }) => listReleases(q) },
   },
@@ -58,11 +102,18 @@ function mediaOf(context: CloudContext, settings: Invocation['settings']): Media
   return createMedia({ context, store, signer: { addressOf: () => '', check: () => null } })
 }
 
-function writeKeys(folder: string, { clock }: Runtime) {
-  const keys = Object.entries(makeKeys(clock.now())).map(([name, text]) => ({
-    path: join(folder, name),
-    text,
-  }))
+const fileReader =
+  (options: Invocation['options']) =>
+  (name: string): string =>
+    readFileSync(join(required(options, 'keys'), name), 'utf8')
+
+const signingKeys = (options: Invocation['options']): SigningKeys => {
+  const read = fileReader(options)
+  return { root: read('root.json'), signing: read('signing.key') }
+}
+
+function writeKeys(folder: string, made: ReleaseKeys) {
+  const keys = Object.entries(made).map(([name, text]) => ({ path: join(folder, name), text }))
   // A hub that trusts a lost root cannot be updated any more.
   const known = keys.find(({ path }) => existsSync(path))
   if (known) throw new Error(`${known.path} exists: keys are created once`)

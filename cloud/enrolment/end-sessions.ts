@@ -7,7 +7,7 @@ import type { CloudContext } from '../platform/context.ts'
 import { done, type WorkKinds } from '../platform/work/runner.ts'
 import { newSerial, openAuthority } from './authority.ts'
 import type { EnrolmentOptions } from './enrol.ts'
-import { revokeCertificates, revokedCertificates, SESSION_WORK } from './hub-certificates.ts'
+import { revokeCertificates, revokedCertificates, SESSION_WORK } from '../gateway/hub-certificates.ts'
 
 /** Time for a board to erase its secrets before its session ends. */
 const ERASE_MS = 1000

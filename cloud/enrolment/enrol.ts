@@ -5,7 +5,7 @@ import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
 import { isToErase } from '../gateway/draining.ts'
-import { readDesired } from '../gateway/desired-state.ts'
+import { latestRoot, readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
@@ -16,7 +16,12 @@ import type { Queries, Tx } from '../platform/store/database.ts'
 import { CLOCK_TOLERANCE_MS, toleranceOf } from '../gateway/lost-certificates.ts'
 import { newSerial, openAuthority } from './authority.ts'
 import { codeDigest } from './claim-codes.ts'
-import { certificateOf, endSession, revokeCertificates, revokedCertificates } from './hub-certificates.ts'
+import {
+  certificateOf,
+  endSession,
+  revokeCertificates,
+  revokedCertificates,
+} from '../gateway/hub-certificates.ts'
 
 /** An enrolled hub needs these beside its certificate. */
 export interface EnrolmentOptions {
@@ -58,11 +63,7 @@ export function enrolmentHandlers(
         })
       })
       const { version, settings, hardware } = await readDesired(db.kysely, hub.id)
-      const root = await db.kysely
-        .selectFrom('release_metadata')
-        .select('body')
-        .where('name', '=', '1.root.json')
-        .executeTakeFirst()
+      const root = await latestRoot(db.kysely)
       return {
         hub_id: hub.id,
         name: hub.name,
@@ -73,7 +74,7 @@ export function enrolmentHandlers(
         hardware,
         settings,
         desired_version: version,
-        update_root: root?.body ?? null,
+        update_root: root ?? null,
       }
     },
     'root.pki.ca': async () => (await openAuthority(context)).certificate,

@@ -15,6 +15,7 @@ import { background, everyInBackground } from '../platform/work/background.ts'
 import type { CloudDatabase, Queries } from '../platform/store/database.ts'
 import { warnWithoutHubs } from '../platform/store/no-hubs.ts'
 import { mustErase } from './draining.ts'
+import type { Adoption } from './lost-certificates.ts'
 import {
   endedLogins,
   NO_SUCH_HUB,
@@ -31,6 +32,8 @@ export interface EmbeddedBrokerOptions {
   /** `DATABASE_URL` in the operator's form. */
   databaseUrl: string
   log: Log
+  /** See `Adoption`. */
+  onAdopted?: Adoption['onAdopted']
   /** Counts refused clients. */
   refusals: CloudRefusals
   /** 0 means any free port. */
@@ -200,7 +203,7 @@ async function createBroker(
     authenticate(client, user, password, done) {
       const certificate = certificateOf(client.conn)
       const checked = certificate
-        ? signInByCertificate(db, { clock, log }, { clientId: client.id, user, certificate })
+        ? signInByCertificate(db, options, { clientId: client.id, user, certificate })
         : signIn(q, clock.now(), { clientId: client.id, user, password })
       checked.then(
         (signedIn) => {

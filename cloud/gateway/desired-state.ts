@@ -38,9 +38,23 @@ export async function changeDesired(
   await enqueue(tx, hubId, { kind: 'desired', desired: await readDesired(tx.q, hubId) })
 }
 
-/** Gives a hub the release of a rollout, or withdraws it (null). The version of the desired state stays the same. */
+/** The latest trusted root of the releases (TUF, JSON); undefined before the first. */
+export async function latestRoot(q: Queries): Promise<string | undefined> {
+  const roots = await q
+    .selectFrom('release_metadata')
+    .select(['name', 'body'])
+    .where('name', 'like', '%.root.json')
+    .execute()
+  return roots.toSorted((a, b) => Number.parseInt(b.name) - Number.parseInt(a.name))[0]?.body
+}
+
+/**
+ * Gives a hub the release of a rollout, or withdraws it (null). The version of the desired state stays the same. The root is for
+ * a hub that was enrolled before there was one.
+ */
 export async function changeRelease(tx: Tx, hubId: number, release: DesiredRelease | null): Promise<void> {
-  const desired = release && JSON.stringify(release)
+  const root = await latestRoot(tx.q)
+  const desired = release && JSON.stringify({ ...release, root })
   await tx.q
     .insertInto('hub_updates')
     .values({ hub_id: hubId, desired, reported: null })

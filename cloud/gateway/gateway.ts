@@ -85,7 +85,6 @@ export class Gateway {
   readonly #hails = new Set<Cancel>()
   /** Hubs whose clock another process has requested and that have not reported it yet. */
   readonly #asked = new Set<number>()
-  /** Orders a board to erase its secrets. */
   readonly erase = (hubId: number): void => void this.#publish(downTopic(hubId, 'erase'), {})
 
   constructor(options: GatewayOptions) {

@@ -1,11 +1,9 @@
 import { formerPasswords } from '../platform/credentials/former-passwords.ts'
 import { digestOf, isSameDigest } from '../platform/credentials/secrets.ts'
-import type { Log } from '../../protocol/model/log.ts'
-import type { Clock } from '../../protocol/model/runtime.ts'
 import type { CloudDatabase, Queries } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 import { maySpeak } from './draining.ts'
-import { adoptCertificate } from './lost-certificates.ts'
+import { adoptCertificate, type Adoption } from './lost-certificates.ts'
 
 /** The passwords in a hub's row. */
 interface Passwords {
@@ -97,7 +95,7 @@ export async function signIn(
 /** Checks user name, client id and certificate of a hub. A client with a certificate needs no user name. */
 export async function signInByCertificate(
   db: CloudDatabase,
-  { clock, log }: { clock: Clock; log: Log },
+  adoption: Adoption,
   {
     clientId,
     user,
@@ -109,8 +107,8 @@ export async function signInByCertificate(
   if (user !== undefined && user !== certificate.user) return 'the user is not the one of the certificate'
   if (clientId !== certificate.user) return 'the client id is not the user'
   const login = { hubId, serial: certificate.serial }
-  const isKnown = await stillHolds(db.kysely, clock.now(), login)
-  if (isKnown || (await adoptCertificate(db, { clock, log }, { ...certificate, hubId }))) return login
+  const isKnown = await stillHolds(db.kysely, adoption.clock.now(), login)
+  if (isKnown || (await adoptCertificate(db, adoption, { ...certificate, hubId }))) return login
   return 'the certificate is revoked or unknown'
 }
 

@@ -131,7 +131,7 @@ export class LeaseKeeper {
   /**
    * Compares heartbeats with the stored rows; at most one heartbeat per hub. `due` means that the row must be written
    * (`renew`): the health has changed, the hub was away, or two fifths of its lease or presence are over.
-   * So the lease lasts until the next heartbeat, if the hub sends one every 35 s or more often. Other rows are not written:
+   * So the lease lasts if one heartbeat is lost, and until the next heartbeat if the hub sends one every 50 s or more often. Other rows are not written:
    * such a heartbeat costs a part of one read.
    */
   async compare(q: Queries, beats: readonly Beat[]): Promise<Map<number, Renewal | 'due'>> {

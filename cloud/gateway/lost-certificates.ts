@@ -2,8 +2,15 @@ import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
-import type { CloudDatabase } from '../platform/store/database.ts'
+import type { CloudDatabase, Tx } from '../platform/store/database.ts'
 import { maySpeak } from './draining.ts'
+
+/** What an adoption needs: `onAdopted` runs in its transaction, and informs a person. */
+export interface Adoption {
+  clock: Clock
+  log: Log
+  onAdopted?: ((tx: Tx, certificate: VerifiedCertificate) => Promise<void>) | undefined
+}
 
 /** A hub's certificate as TLS has verified it. Times are milliseconds since the Unix epoch. */
 export interface VerifiedCertificate {
@@ -31,7 +38,7 @@ const issuedBy = ({ from, until }: VerifiedCertificate): number =>
  */
 export async function adoptCertificate(
   db: CloudDatabase,
-  { clock, log }: { clock: Clock; log: Log },
+  { clock, log, onAdopted }: Adoption,
   certificate: VerifiedCertificate,
 ): Promise<boolean> {
   const { hubId, serial, until } = certificate
@@ -61,6 +68,7 @@ export async function adoptCertificate(
     const actor = hubUser(hubId)
     const act = { actor, action: 'hubs.adopt_certificate', hubId, object: actor, result: 'executed' }
     await appendAudit(tx.q, { clock }, { ...act, detail: { serial } })
+    await onAdopted?.(tx, certificate)
     const remedy = `if this board was stolen or replaced: larder hubs revoke ${hubId}`
     tx.afterCommit(() =>
       log.warn({ hubId, serial, remedy }, 'the certificate of a board was lost, and is stored again'),

@@ -136,11 +136,13 @@ export class DesiredStates {
     else this.#store({ ...rest, waiting: desired })
   }
 
-  /** The updater reads this file. */
-  #wantRelease(release: DesiredFile): void {
-    const { desired: path } = this.#updates
+  /** The updater reads these files. A hub never replaces a root that it has: only that root can sign the next one. */
+  #wantRelease(software: DesiredFile): void {
+    const { desired: path, root: rootPath } = this.#updates
+    const { root, ...release } = software ?? {}
+    if (root !== undefined && !existsSync(rootPath)) this.#write(rootPath, root)
     const had = existsSync(path) ? readFileSync(path, 'utf8') : 'null\n'
-    const text = `${JSON.stringify(release)}\n`
+    const text = `${JSON.stringify(software && release)}\n`
     if (text !== had) this.#write(path, text)
   }
 

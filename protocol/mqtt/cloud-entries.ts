@@ -56,6 +56,8 @@ export const DesiredRelease = z.object({
   url: z.url({ protocol: /^https?$/ }),
   /** Id of the rollout: a hub tries a release once for each rollout. */
   rollout: z.uuid(),
+  /** Trusted root of the releases (TUF, JSON), for a hub that has none. Absent from an older cloud. */
+  root: z.string().max(65_536).optional(),
 })
 export type DesiredRelease = z.infer<typeof DesiredRelease>
 

@@ -37,6 +37,7 @@
  *    the entry as a dead letter.
  *    Names and PIN digests of people in the hub's configuration. An older hub ignores them.
  *    Releases of rollouts (software in the desired state), and their progress in hellos (update). An older hub ignores them.
+ *    The trusted root of releases (root in software). An older hub ignores it.
  *    Figures of the board in heartbeats (vitals); log records and archives in parts (diagnosis). An older hub ignores it.
  */
 export const MQTT_PROTOCOL_VERSION = 11
@@ -48,4 +49,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** The hash of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '0f456f0ea1501af2'
+export const MQTT_SCHEMA_HASH = '0f8b32ba5b8b5373'

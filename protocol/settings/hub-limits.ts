@@ -292,7 +292,7 @@ export const syncSettings = {
   quietMs: 60_000,
   heartbeatMs: duration(
     15_000,
-    'Time between two heartbeats to the cloud, a tenth more or less. Above 35 s the cloud may interrupt the streams before each heartbeat.',
+    'Time between two heartbeats to the cloud, a tenth more or less. Above 50 s the cloud may interrupt the streams before each heartbeat.',
   ),
   /** The delay after which a change of health is reported. */
   healthMs: 500,

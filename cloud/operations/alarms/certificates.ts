@@ -3,6 +3,7 @@ import { certificateSubject } from '../../../protocol/model/subject.ts'
 import { clearAlarm, everyOwner, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { endOfReleases } from '../releases/releases.ts'
 import { recurring, type WorkKinds } from '../../platform/work/runner.ts'
 
 /** A certificate that this process uses, named by its setting, or `broker` for the certificate of an external broker. */
@@ -19,7 +20,11 @@ export const certificateWork = (
   context: CloudContext,
   certificates: () => readonly KnownCertificate[],
 ): WorkKinds => ({
-  certificates: recurring(context, CHECK_MS, () => checkCertificates(context, certificates())),
+  certificates: recurring(context, CHECK_MS, async () => {
+    const endsAt = await endOfReleases(context.db.kysely)
+    const releases = endsAt === undefined ? [] : [{ name: 'releases', endsAt }]
+    await checkCertificates(context, [...certificates(), ...releases])
+  }),
 })
 
 export function checkCertificates(context: CloudContext, known: readonly KnownCertificate[]): Promise<void> {

@@ -30,6 +30,7 @@ import {
 } from '../../events/alarms/alarms.ts'
 import { doorsOf, readFridges, readRows } from '../../commerce/catalogue/layout.ts'
 import { noteRestored, type LostOrder } from '../../commerce/orders/restored.ts'
+import type { VerifiedCertificate } from '../../gateway/lost-certificates.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -246,6 +247,26 @@ export async function identityConflict(tx: Tx, context: CloudContext, hubId: num
   await raiseAlarm(tx, context, incident)
   await clearAlarm(tx, context, incident)
 }
+
+/** The database had lost the certificate of a board, which may also be a stolen one. A person must look, and acknowledge it. */
+export const certificateAdopted = (
+  tx: Tx,
+  context: CloudContext,
+  { hubId, serial }: Pick<VerifiedCertificate, 'hubId' | 'serial'>,
+): Promise<void> =>
+  raiseAlarm(tx, context, {
+    hubId,
+    kind: 'database_restored',
+    incident: `certificate ${serial}`,
+    subject: null,
+    detail: `the certificate of its board was missing: if that board was stolen or replaced, run larder hubs revoke ${hubId}`,
+    details: {
+      from: null,
+      to: timestamp(context.runtime.clock.now()),
+      orders: [],
+      certificate: serial,
+    },
+  })
 
 /** A hub reports why it cannot use its storage, or that it can again. */
 export async function storageIs(

@@ -2,10 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { createReadStream } from 'node:fs'
 import { z } from 'zod'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { latestRoot } from '../../gateway/desired-state.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { addToMetadata, type MetadataFile, type ReleaseFile } from './metadata.ts'
+import { endOfList, rootFile, signMetadata, type ListChange, type Published } from './metadata.ts'
 
 /** A release of the hub's service for one processor, as `larder releases` prints it. */
 export interface ShownRelease {
@@ -40,24 +41,26 @@ export async function listReleases(q: Queries): Promise<ShownRelease[]> {
   }))
 }
 
-export interface ReleaseToAdd {
-  /** Path of the tarball of `npm run package -- hub`. */
-  tarball: string
+/** The keys that sign a change of the list. */
+export interface SigningKeys {
   /** Content of `root.json`. */
   root: string
   /** The signing key, PEM. */
   signing: string
 }
 
+/** Runs in the transaction that publishes a change. */
+export type Audit<T> = (tx: Tx, done: T) => Promise<void>
+
 /**
- * Stores a tarball in the media store and adds it to the signed list of releases. Throws if the file is not a package of a hub,
- * if the version exists, or if the list has other keys. `audit` runs in the transaction that publishes the release.
+ * Stores a tarball (a path) in the media store and adds it to the signed list of releases. Throws if the file is not a package of
+ * a hub, if the version exists, or if the list has other keys.
  */
 export async function addRelease(
   { db, runtime }: CloudContext,
   media: Media,
-  { tarball, root, signing }: ReleaseToAdd,
-  audit: (tx: Tx, release: ShownRelease) => Promise<void>,
+  { tarball, ...keys }: SigningKeys & { tarball: string },
+  audit: Audit<ShownRelease>,
 ): Promise<ShownRelease> {
   const { version, processor } = readAbout(tarball)
   const file = `larder-hub_${version}_${processor}.tar.gz`
@@ -69,7 +72,7 @@ export async function addRelease(
   try {
     return await db.transact(async (tx) => {
       const now = runtime.clock.now()
-      await publish(tx, root, { path: file, bytes, sha256 }, { signing, now })
+      await publish(tx, keys, { add: { path: file, bytes, sha256 } }, now)
       await refuseKnown(tx.q, file)
       await media.keep(tx, [key])
       await tx.q.insertInto('releases').values({ file, version, processor, key, added_at: now }).execute()
@@ -83,35 +86,85 @@ export async function addRelease(
   }
 }
 
-async function publish(
-  tx: Tx,
-  root: string,
-  added: ReleaseFile,
-  how: { signing: string; now: number },
-): Promise<void> {
-  // The insert locks the root, so a second addition waits and then reads the list of the first.
-  const { body: known } = await tx.q
-    .insertInto('release_metadata')
-    .values({ name: '1.root.json', body: root })
-    .onConflict((conflict) =>
-      conflict.column('name').doUpdateSet((eb) => ({ body: eb.ref('release_metadata.body') })),
-    )
-    .returning('body')
-    .executeTakeFirstOrThrow()
-  if (known !== root) throw new Error('bad signature: hubs trust another root than root.json of --keys')
-  const current = await readMetadata(tx.q, 'targets.json')
-  let made: Record<MetadataFile, string>
+/**
+ * Takes a version out of the signed list: no hub installs it any more, and no rollout can start. Hubs that run it keep it. Throws
+ * if no release has the version, or if a rollout of it is open.
+ */
+export async function removeRelease(
+  { db, runtime }: CloudContext,
+  media: Media,
+  { version, ...keys }: SigningKeys & { version: string },
+  audit: Audit<readonly string[]>,
+): Promise<{ version: string; removed: readonly string[] }> {
+  return db.transact(async (tx) => {
+    const rows = await tx
+      .forUpdate(tx.q.selectFrom('releases').select(['file', 'key', 'version']).orderBy('file'))
+      .execute()
+    const gone = rows.filter((row) => row.version === version)
+    if (gone.length === 0)
+      throw new Error(`no release has the version ${version}; larder releases list prints the versions`)
+    const open = await tx.q
+      .selectFrom('rollouts')
+      .select(['id', 'state'])
+      .where('version', '=', version)
+      .where('state', 'in', ['running', 'paused'])
+      .executeTakeFirst()
+    if (open) throw new Error(`rollout ${open.id} of this version is ${open.state}: abort it first`)
+    const removed = gone.map(({ file }) => file)
+    await publish(tx, keys, { remove: removed }, runtime.clock.now())
+    await tx.q.deleteFrom('releases').where('version', '=', version).execute()
+    for (const { key } of gone) await media.remove(tx, key)
+    await audit(tx, removed)
+    return { version, removed }
+  })
+}
+
+/** Signs the list again, and publishes the root of the keys: a first one before any release, or one that replaces the former. */
+export const signReleases = (
+  { db, runtime }: CloudContext,
+  keys: SigningKeys,
+  audit: Audit<string>,
+): Promise<{ root: string; expires_at: string }> =>
+  db.transact(async (tx) => {
+    const list = await publish(tx, keys, {}, runtime.clock.now())
+    const root = rootFile(keys.root)
+    await audit(tx, root)
+    return { root, expires_at: timestamp(endOfList(list)) }
+  })
+
+/** Publishes a changed list. Returns it. */
+async function publish(tx: Tx, keys: SigningKeys, change: ListChange, now: number): Promise<string> {
+  // A second change waits for this row, and then reads the list of the first.
+  await storeMetadata(tx, { lock: '{}' })
+  let made: Record<string, string>
   try {
-    made = addToMetadata(root, current, added, how)
+    made = signMetadata(keys, await readPublished(tx.q), change, now)
   } catch (error) {
     throw new Error(`bad signature: ${(error as Error).message}`, { cause: error })
   }
+  await storeMetadata(tx, made)
+  return made['targets.json']!
+}
+
+async function storeMetadata(tx: Tx, made: Record<string, string>): Promise<void> {
   for (const [name, body] of Object.entries(made))
     await tx.q
       .insertInto('release_metadata')
       .values({ name, body })
       .onConflict((conflict) => conflict.column('name').doUpdateSet({ body }))
       .execute()
+}
+
+/** The latest root and the signed list; undefined before the first. */
+async function readPublished(q: Queries): Promise<Published | undefined> {
+  const root = await latestRoot(q)
+  return root === undefined ? undefined : { root, list: await readMetadata(q, 'targets.json') }
+}
+
+/** When the signed list ends, in milliseconds since the Unix epoch; undefined without one. `larder releases sign` renews it. */
+export async function endOfReleases(q: Queries): Promise<number | undefined> {
+  const list = await readMetadata(q, 'targets.json')
+  return list === undefined ? undefined : endOfList(list)
 }
 
 /** A signed metadata file; undefined if it does not exist. */

@@ -21,8 +21,8 @@ const many = within(1, 100_000_000)
 export const gatewayLimits = limits('Gateway', {
   leaseMs: wholeNumber(
     [SECOND, 60 * MINUTE],
-    45 * SECOND,
-    'Time without a message of a hub, in milliseconds, after which its process leaves it to another process. It spans several heartbeats of a hub.',
+    MINUTE,
+    'Time without a message of a hub, in milliseconds, after which its process leaves it to another process. It spans three heartbeats of a hub, so that one may be lost.',
   ),
   ...prefixed('GATEWAY', {
     passwordCheckMs: ms(

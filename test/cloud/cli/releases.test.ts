@@ -5,6 +5,7 @@ import { runCommandLine } from '../../../cloud/cli/command-line.ts'
 import { releaseCommands } from '../../../cloud/cli/releases.ts'
 import { makeKeys } from '../../../cloud/operations/releases/metadata.ts'
 import { readMetadata } from '../../../cloud/operations/releases/releases.ts'
+import { changeRollout, startRollout } from '../../../cloud/operations/releases/rollouts.ts'
 import { addTestRelease, processor, tarballOf } from '../../support/release.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { testContext } from '../../world/context.ts'
@@ -54,6 +55,36 @@ test('a second release with the same version, foreign keys, and a file that is n
   writeFileSync(other, 'no tarball')
   expect(await releases('add', other, '--keys', keys)).toMatchObject({ exitCode: 1 })
   expect(await db.kysely.selectFrom('media').select('key').execute()).toHaveLength(2)
+})
+
+test('an operator removes a release, renews the signature, and replaces the keys, each with an audit record', async () => {
+  const start = () =>
+    db.transact((tx) => startRollout(tx, { runtime }, { version: V2, waves: ['100%'], failures: '10%' }))
+  const rollout = await start()
+  const refused = await releases('remove', V2, '--keys', keys)
+  expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('abort it first') as string })
+  await db.transact((tx) => changeRollout(tx, { runtime }, rollout, 'abort'))
+  const removed = await releases('remove', V2, '--keys', keys)
+  expect(removed).toMatchObject({ exitCode: 0 })
+  expect(JSON.parse(removed.stdout)).toEqual({
+    version: V2,
+    removed: [`larder-hub_${V2}_${processor}.tar.gz`],
+  })
+  expect(await releases('remove', V2, '--keys', keys)).toMatchObject({ exitCode: 1 })
+  await expect(start()).rejects.toThrow('no release has the version')
+  const listed = async () => JSON.parse((await releases('list')).stdout) as { version: string }[]
+  expect((await listed()).map(({ version }) => version)).toEqual([V1])
+  const next = join(folder, 'next')
+  expect(await releases('rotate', '--keys', keys, '--to', next)).toMatchObject({ exitCode: 0 })
+  const signed = await releases('sign', '--keys', next)
+  expect(JSON.parse(signed.stdout)).toMatchObject({ root: '2.root.json' })
+  // The former keys sign nothing any more.
+  expect(await releases('sign', '--keys', keys)).toMatchObject({ exitCode: 1 })
+  expect(await releases('add', tarballOf(V2), '--keys', next)).toMatchObject({ exitCode: 0 })
+  expect((await listed()).map(({ version }) => version).toSorted()).toEqual([V1, V2])
+  const acts = await db.kysely.selectFrom('audit_log').select('action').orderBy('id').execute()
+  const later = ['releases.remove', 'releases.sign', 'releases.add']
+  expect(acts.slice(2).map(({ action }) => action)).toEqual(later)
 })
 
 test('a missing option is wrong usage', async () => {

@@ -70,7 +70,7 @@ test('a rollout gives the release to its hubs wave by wave, and skips a hub that
   })
   expect(await rollouts('start', V)).toMatchObject({ exitCode: 1 })
   await step(id)
-  expect(await given(1)).toEqual({ version: V, url: 'https://larder.example/releases', rollout: id })
+  expect(await given(1)).toMatchObject({ version: V, url: 'https://larder.example/releases', rollout: id })
   expect(await given(2)).toBe(null)
   await report(1, id, 'waiting')
   await step(id)

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
 import { enrolmentHandlers, revokeHub } from '../../../cloud/enrolment/enrol.ts'
-import { certificateOf } from '../../../cloud/enrolment/hub-certificates.ts'
+import { certificateOf } from '../../../cloud/gateway/hub-certificates.ts'
 import { renewClaimCode } from '../../../cloud/enrolment/claim-codes.ts'
 import { loadX509 } from '../../../protocol/x509.ts'
 import { certificateRequest } from '../../support/certificate-request.ts'

@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { desiredFile, DesiredStates } from '../../../edge/desired/desired-states.ts'
+import { updateFiles } from '../../../edge/update/files.ts'
 import type { DesiredState } from '../../../protocol/mqtt/cloud-entries.ts'
 import { demoHub } from '../../support/demo-hub.ts'
 
@@ -109,4 +110,19 @@ test('after a crash or a power failure at any step a hub uses its confirmed vers
     }),
     { numRuns: 100 },
   )
+})
+
+test('a hub without a trusted root of releases stores the root of its first release, and no later one', () => {
+  const { start, store } = card()
+  const files = updateFiles(store)
+  const release = (root: string) => ({
+    version: '2026.3.1+1',
+    url: 'https://larder.example/releases',
+    rollout: '019a0000-0000-7000-8000-000000000001',
+    root,
+  })
+  start().offer({ ...version(1), software: release('first') })
+  start().offer({ ...version(1), software: release('of a stolen cloud') })
+  expect(readFileSync(files.root, 'utf8')).toBe('first')
+  expect(JSON.parse(readFileSync(files.desired, 'utf8'))).not.toHaveProperty('root')
 })

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
-import { addToMetadata, makeKeys } from '../../../cloud/operations/releases/metadata.ts'
+import { makeKeys, signMetadata, type ListChange } from '../../../cloud/operations/releases/metadata.ts'
 import { fetchRelease } from '../../../edge/update/fetch-release.ts'
 import { RefusedRelease } from '../../../edge/update/updater.ts'
 import { processor, tarballOf } from '../../support/release.ts'
@@ -24,7 +24,7 @@ beforeAll(() => {
 /** A server of releases, and a hub that trusts its root. */
 async function world() {
   const folder = mkdtempSync(join(tmpdir(), 'larder-fetch-'))
-  const keys = makeKeys(now)
+  let keys = makeKeys(now)
   const root = join(folder, 'root.json')
   writeFileSync(root, keys['root.json'])
   /** The served content by path. */
@@ -57,7 +57,12 @@ async function world() {
     server.close()
     rmSync(folder, { recursive: true })
   })
-  let list: Record<string, string> | undefined
+  let published: { root: string; list: string } | undefined
+  function publish(change: ListChange, { signing = keys['signing.key'], at = now } = {}): void {
+    const made = signMetadata({ root: keys['root.json'], signing }, published, change, at)
+    published = { root: keys['root.json'], list: made['targets.json']! }
+    for (const [name, text] of Object.entries(made)) served.set(`/metadata/${name}`, Buffer.from(text))
+  }
   const releases = join(folder, 'releases')
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
@@ -72,10 +77,16 @@ async function world() {
       const content = readFileSync(tarballOf(version, files))
       const sha256 = createHash('sha256').update(content).digest('hex')
       const file = { path: fileOf(version), bytes: content.length, sha256 }
-      list = addToMetadata(keys['root.json'], list?.['targets.json'], file, { signing, now: at })
-      for (const [name, text] of Object.entries(list)) served.set(`/metadata/${name}`, Buffer.from(text))
+      publish({ add: file }, { signing, at })
       served.set(`/files/${fileOf(version)}`, content)
       return new Map(served)
+    },
+    remove: (version: string) => publish({ remove: [fileOf(version)] }),
+    keys: () => keys,
+    /** Publishes a root with other keys, which the former root key has signed. */
+    rotate() {
+      keys = makeKeys(now, keys)
+      publish({})
     },
     fetch: (version: string) =>
       fetchRelease(
@@ -93,6 +104,31 @@ test('a hub installs a signed release, and a later one', async () => {
   await fetch(V2)
   expect([installed(V1), installed(V2)]).toEqual([true, true])
   await expect(fetch('2026.5.1+3')).rejects.toThrow('does not contain')
+})
+
+test('a hub follows a new root that the former root key signed, and refuses the list of the former signing key', async () => {
+  const { add, fetch, installed, rotate, keys, served } = await world()
+  add(V1)
+  await fetch(V1)
+  const stolen = keys()
+  rotate()
+  rotate()
+  add(V2)
+  await fetch(V2)
+  expect(installed(V2)).toBe(true)
+  const file = { path: fileOf('2026.5.1+3'), bytes: 1, sha256: '0'.repeat(64) }
+  const by = { root: stolen['root.json'], signing: stolen['signing.key'] }
+  const { '1.root.json': _root, ...forged } = signMetadata(by, undefined, { add: file }, now)
+  for (const [name, text] of Object.entries(forged)) served.set(`/metadata/${name}`, Buffer.from(text))
+  await expect(fetch('2026.5.1+3')).rejects.toBeInstanceOf(RefusedRelease)
+})
+
+test('a hub does not install a release that was removed from the list', async () => {
+  const { add, remove, fetch, installed } = await world()
+  add(V1)
+  remove(V1)
+  await expect(fetch(V1)).rejects.toThrow('does not contain')
+  expect(installed(V1)).toBe(false)
 })
 
 test('a download that was cut is continued from its last byte', async () => {

@@ -1,8 +1,8 @@
-import { expect } from 'vitest'
+import { expect, test } from 'vitest'
 import { checkCertificates } from '../../../../cloud/operations/alarms/certificates.ts'
+import { certificateAdopted } from '../../../../cloud/operations/alarms/hub-alarms.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { openShop } from '../../../world/shop.ts'
-import { test } from 'vitest'
 
 const DAY = 86_400_000
 
@@ -32,5 +32,20 @@ onEachDatabase('certificates of the cloud', (open) => {
     await check(90, 100)
     clock.advance(3 * 3_600_000)
     expect((await alarms()).filter(({ cleared_at }) => cleared_at === null)).toEqual([])
+  })
+
+  test('each certificate that was stored again after a restore is an alarm of its hub, with the remedy', async () => {
+    const { context } = await openShop(await open())
+    for (const serial of ['a1', 'a1', 'b2'])
+      await context.db.transact((tx) => certificateAdopted(tx, context, { hubId: 1, serial }))
+    const alarms = await context.db.kysely
+      .selectFrom('alarms')
+      .select(['hub_id', 'message', 'details'])
+      .where('kind', '=', 'database_restored')
+      .execute()
+    expect(alarms).toMatchObject([{ hub_id: 1 }, { hub_id: 1 }])
+    expect(alarms[0]!.message).toContain('larder hubs revoke 1')
+    const serials = alarms.map(({ details }) => (JSON.parse(details) as { certificate: string }).certificate)
+    expect(serials.toSorted()).toEqual(['a1', 'b2'])
   })
 })
