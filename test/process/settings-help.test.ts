@@ -86,5 +86,5 @@ test('the help lists every setting that the documentation of the API names', () 
 
 test('the help of a limit states its bounds', () => {
   expect(helps['cloud']).toContain('  LEASE_MS\n')
-  expect(new Map(settingsIn(helps['cloud']!)).get('LEASE_MS')).toMatch(/Default: 45000, 1000 to 3600000$/)
+  expect(new Map(settingsIn(helps['cloud']!)).get('LEASE_MS')).toMatch(/Default: 60000, 1000 to 3600000$/)
 })
