@@ -84,7 +84,7 @@ async function world() {
     remove: (version: string) => publish({ remove: [fileOf(version)] }),
     keys: () => keys,
     /** Publishes a root with other keys, which the former root key has signed. */
-    rotate() {
+    rotate: () => {
       keys = makeKeys(now, keys)
       publish({})
     },
