@@ -67,7 +67,9 @@ export const rootRoutes = defineRoutes(
       params: z.object({
         file: z
           .string()
-          .describe('Name of the file: `1.root.json` (the next root is `2.root.json`), `timestamp.json`, `snapshot.json` or `targets.json`.'),
+          .describe(
+            'Name of the file: `1.root.json` (the next root is `2.root.json`), `timestamp.json`, `snapshot.json` or `targets.json`.',
+          ),
       }),
       response: z.record(z.string(), z.unknown()),
       errors: ['not_found'],
