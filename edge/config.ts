@@ -111,7 +111,7 @@ function hardwareOf(
 }
 
 /** The hub's own hardware description: HARDWARE, or the file that an enrolment has stored beside the journal. */
-function hardwareFile({ hardware, store }: SettingsOf<typeof edgeSettings>): string {
+export function hardwareFile({ hardware, store }: { hardware: string | undefined; store: string }): string {
   const stored = enrolmentFiles(store).hardware
   return hardware !== undefined && (existsSync(hardware) || !existsSync(stored)) ? hardware : stored
 }

@@ -163,6 +163,7 @@ async function post(
       {
         modules: { net, tls, stream },
         ca: authorities,
+        caSetting: 'NODE_EXTRA_CA_CERTS',
         time: () => ({ ...certificateTime(clock.now(), BUILD?.committedAt ?? 0), latest: Infinity }),
       },
       "the cloud's certificate",

@@ -13,7 +13,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../protocol/model/program-settings.ts'
-import { readHardware, readProgram, readText, type Refusal } from '../config.ts'
+import { hardwareFile, readHardware, readProgram, readText, type Refusal } from '../config.ts'
 
 /** The program that starts and stops the hub's service. */
 export type Manager =
@@ -37,7 +37,9 @@ const manager = z
 
 /** Every setting of the management service. */
 export const managementSettings = {
-  HARDWARE: requiredText("File (JSON) that describes the hub's hardware: the file of the hub's service."),
+  HARDWARE: requiredText(
+    "File (JSON) that describes the hub's hardware: the file of the hub's service. If it does not exist: hardware.json beside STORE, which an enrolment creates.",
+  ),
   STORE: text("Journal of the hub: the file of the hub's service.", 'data/hub.sqlite'),
   AUTHORIZED_KEYS: requiredText(
     "File of the public keys that may log in, in OpenSSH's format, one a line: ed25519, ecdsa, or rsa of 2048 bits or more. Read at each login.",
@@ -84,7 +86,7 @@ export interface ManagementConfig extends Omit<
 export type ConfigResult =
   { kind: 'config'; config: ManagementConfig; task: 'serve' | 'print-host-key' } | Refusal
 
-const USAGE = `Usage: npm run management -- [--config FILE] [--host-key] [--help [--all]]
+const USAGE = `Usage: larder management [--config FILE] [--host-key] [--help [--all]]
 
 The hub's management service: an SSH server beside the hub's own service, which works while that one hangs.
 
@@ -100,7 +102,7 @@ export function readManagementConfig(
   if (read.kind !== 'settings') return read
   const { HARDWARE, SERVICE, ...settings } = read.settings
   const problems: string[] = []
-  const hardware = readHardware(HARDWARE, problems)
+  const hardware = readHardware(hardwareFile({ hardware: HARDWARE, store: settings.STORE }), problems)
   const task = own.length < args.length ? 'print-host-key' : 'serve'
   // The file needs the cloud's key, and the cloud gives its key in exchange for the host key.
   if (task === 'serve') readText('AUTHORIZED_KEYS', settings.AUTHORIZED_KEYS, problems)

@@ -20,6 +20,8 @@ export interface BrokerSocketOptions {
   modules: SocketModules
   /** PEM of the authorities to trust with `mqtts:` (MQTT_CA); by default the system's. Read for each connection. */
   ca?: string | (() => string | undefined) | undefined
+  /** Name of the setting for `ca` in messages; by default MQTT_CA. */
+  caSetting?: string
   /** The client's certificate and key (PEM), if it signs in with them. Read for each connection. */
   client?: (() => { cert: string; key: string }) | undefined
   /** The time for checking certificates. */
@@ -142,8 +144,12 @@ function problemOfServer(socket: TlsSocket, host: string, options: BrokerSocketO
     const trusted = trustedChain(presented, certificatesIn(authorities))
     if (typeof trusted === 'string') return trusted
     chain = trusted
-  } else if (code !== undefined)
-    return wordsOf(code, leaf, ca !== undefined, modules.tls.checkServerIdentity(host, peer))
+  } else if (code !== undefined) {
+    const { caSetting = 'MQTT_CA' } = options
+    const advice =
+      ca === undefined ? `set ${caSetting} to the file of its authority` : `${caSetting} does not hold it`
+    return wordsOf(code, leaf, advice, modules.tls.checkServerIdentity(host, peer))
+  }
   const problem = problemOfDates(chain, time)
   if (problem === undefined) onCertificate?.(leaf)
   return problem
@@ -170,12 +176,9 @@ const UNKNOWN_AUTHORITY: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'unable to verify the first certificate',
 }
 
-function wordsOf(code: string, leaf: X509Certificate, hasCa: boolean, wrongName: Error | undefined): string {
+function wordsOf(code: string, leaf: X509Certificate, advice: string, wrongName: Error | undefined): string {
   const unknown = UNKNOWN_AUTHORITY[code]
-  if (unknown !== undefined)
-    return hasCa
-      ? `is of an unknown authority: MQTT_CA does not hold it (${unknown})`
-      : `is of an unknown authority: set MQTT_CA to the file of its authority (${unknown})`
+  if (unknown !== undefined) return `is of an unknown authority: ${advice} (${unknown})`
   switch (code) {
     case 'CERT_HAS_EXPIRED':
       return `has expired (it ends on ${leaf.validTo})`

@@ -76,6 +76,11 @@ test('the host key is printed without a file of keys, because operators need it 
   expect(result).toMatchObject({ kind: 'config', task: 'print-host-key' })
 })
 
+test('the management service of an enrolled board uses the description that the enrolment stored beside the journal', () => {
+  const settings = { HARDWARE: '/nowhere', STORE: join(folder, 'hub.sqlite') }
+  expect(read(settings)).toMatchObject({ kind: 'config', config: { hardware: { hubId: 5 } } })
+})
+
 test('an unknown option is reported, and --help --all lists every setting', () => {
   expect(read({}, '--shell')).toMatchObject({ kind: 'problems' })
   const help = read({}, '--help', '--all')
