@@ -41,7 +41,8 @@ export async function exportHub(
 }
 
 /**
- * Writes `hub.json` and `hardware.json` into a folder, and `mqtt-ca.pem` if there is one. Returns their paths. Throws a
+ * Writes `hub.json` and `hardware.json` for `/etc/larder` into a folder, and `mqtt-ca.pem` if there is one. Returns their
+ * paths. Throws a
  * sentence if a file cannot be written.
  */
 export function writeExport(
@@ -63,8 +64,10 @@ export function writeExport(
   }
   attempt(folder, () => makeFolder(files, folder))
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
-  const ca = mqtt_ca === null ? {} : { MQTT_CA: 'mqtt-ca.pem' }
-  write('hub.json', json({ MQTT_URL: mqtt_url, ...ca, HARDWARE: 'hardware.json', ...settings }))
+  const ca = mqtt_ca === null ? {} : { MQTT_CA: '/etc/larder/mqtt-ca.pem' }
+  // The package's places: a service has no working directory.
+  const places = { HARDWARE: '/etc/larder/hardware.json', STORE: '/var/lib/larder/hub.sqlite' }
+  write('hub.json', json({ MQTT_URL: mqtt_url, ...ca, ...places, ...settings }))
   if (hardware !== null) write('hardware.json', json(hardware))
   if (mqtt_ca !== null) write('mqtt-ca.pem', mqtt_ca)
   return { hub_id, desired_version, files: written }

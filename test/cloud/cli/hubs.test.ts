@@ -316,7 +316,8 @@ test('the whole hardware description is stored, and exported without secrets', a
   expect(JSON.parse(readFileSync(join(to, 'hardware.json'), 'utf8'))).toEqual(exported['hardware'])
   expect(JSON.parse(readFileSync(join(to, 'hub.json'), 'utf8'))).toEqual({
     MQTT_URL: 'mqtt://127.0.0.1:18830',
-    HARDWARE: 'hardware.json',
+    HARDWARE: '/etc/larder/hardware.json',
+    STORE: '/var/lib/larder/hub.sqlite',
   })
   const external = { ...environment, MQTT_URL: 'mqtt://cloud:secret@broker.example:1883' }
   const other = await runCommandLine(hubCommands(runtime), ['export', '2'], external)
