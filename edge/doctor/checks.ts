@@ -185,6 +185,9 @@ const hardwareChecks = ({ hardware, gpio }: EdgeConfig): Checks => {
   }
 }
 
+const ENROL_AGAIN =
+  'The hub renews it while it reaches the cloud. Else enrol the board again, with a code of larder hubs claim-code.'
+
 const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks => {
   const page = `${local.cert === undefined ? 'http' : 'https'}://${callableHost(local.host)}:${local.port}/healthz`
   const brokers = mqtt.url.map((url) => ({ url, ...addressOf(url, BROKER_PORTS) }))
@@ -207,7 +210,7 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
         ? ok(`the service listens on port ${local.port}`)
         : fail(
             `PORT: another program listens on port ${local.port}`,
-            'End that program, or set PORT to a free port.',
+            'Find that program with ss -ltnp and end it, or set PORT to a free port.',
           )
     },
     async broker() {
@@ -235,7 +238,14 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
         Object.entries(own).flatMap(([name, pem]) =>
           pem === undefined
             ? []
-            : [certificateFinding(name, Date.parse(new X509Certificate(pem).validTo), now)],
+            : [
+                certificateFinding(
+                  name,
+                  Date.parse(new X509Certificate(pem).validTo),
+                  now,
+                  pem === own['of this hub'] ? ENROL_AGAIN : undefined,
+                ),
+              ],
         ),
         ok('no certificate files are set'),
       ),

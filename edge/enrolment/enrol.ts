@@ -184,7 +184,7 @@ async function post(
   return { status: response.statusCode ?? 0, body: await text(response) }
 }
 
-/** The authorities of the system, and those that its operator adds to them. */
+/** The public authorities that Node contains, and those that its operator adds to them. */
 const authorities = (): string => {
   const { NODE_EXTRA_CA_CERTS: extra } = process.env
   return [...tls.rootCertificates, ...(extra ? [files.readFileSync(extra, 'utf8')] : [])].join('\n')

@@ -35,6 +35,24 @@ const ranks: readonly CheckResult[] = ['OK', 'WARN', 'FAIL']
 export const worst = (findings: readonly Finding[], otherwise: Finding): Finding =>
   findings.toSorted((a, b) => ranks.indexOf(b.result) - ranks.indexOf(a.result))[0] ?? otherwise
 
+const GENERAL_ADVICE = 'Correct the named file, setting or service, then run the doctor again.'
+/** The advice for checks that end with an error, by the name of the check or by the part. */
+const adviceOnError: Readonly<Record<string, string>> = {
+  database: 'Check DATABASE_URL, and that its server runs. If a database file is damaged, restore a backup.',
+  backups: 'Check BACKUP_TO: the folder, or the address and the keys of the bucket.',
+  'public address': 'Check PUBLIC_URL, its name in the DNS, the proxy, and the certificate of the proxy.',
+  broker: 'Check MQTT_URL with its password, MQTT_CA, and that the broker runs.',
+  issuer: 'Check IDENTITY_ISSUER, and that this machine reaches it.',
+  clock: 'Check IDENTITY_ISSUER, and that this machine reaches it.',
+  mail: 'Check SMTP_URL: host, port, user and password.',
+  media: 'Check MEDIA_URL: the folder, or the address and the keys of the bucket.',
+  journal:
+    'If newer software wrote the journal, install that version. Else stop larder-edge and move the journal away: the hub starts a new one.',
+  'broker certificate':
+    "Set MQTT_CA to the file of the broker's authority, or renew the broker's certificate.",
+  'name service': 'Check the network and the DNS of this machine, and the name in MQTT_URL.',
+}
+
 /** A check that does not end in time is a FAIL. */
 const LIMIT_MS = 20_000
 const DAY_MS = 86_400_000
@@ -85,7 +103,8 @@ export async function reportOf({
 }): Promise<DoctorReport> {
   const findings: Promise<DoctorReport['checks'][number] | undefined>[] = []
   for (const [name, check] of Object.entries(checks)) {
-    findings.push(within(clock, check).then((found) => found && { name, ...found }))
+    const advice = adviceOnError[name] ?? adviceOnError[of.part] ?? GENERAL_ADVICE
+    findings.push(within(clock, check, advice).then((found) => found && { name, ...found }))
     if (isInTurn) await findings.at(-1)
   }
   const found = (await Promise.all(findings)).filter((finding) => finding !== undefined)
@@ -109,7 +128,7 @@ Checks this program's configuration, its data and the services that it needs. Pr
 line of advice; JSON with --json or if the output is no terminal. Exit status 1 if a check is FAIL. Changes nothing.
 `
 
-async function within(clock: Clock, check: Check): Promise<Finding | undefined> {
+async function within(clock: Clock, check: Check, advice: string): Promise<Finding | undefined> {
   try {
     return await Promise.race([
       check(),
@@ -119,7 +138,7 @@ async function within(clock: Clock, check: Check): Promise<Finding | undefined> 
     ])
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
-    return fail(message, 'Correct the named file, setting or service, then run the doctor again.')
+    return fail(message, advice)
   }
 }
 
@@ -193,15 +212,15 @@ export function unreadable(files: DoctorFiles, paths: readonly string[]): Findin
 }
 
 /** A certificate: WARN from 14 days before its end, FAIL afterwards. Times are in milliseconds since the Unix epoch. */
-export function certificateFinding(name: string, endsAt: number, now: number): Finding {
+export function certificateFinding(
+  name: string,
+  endsAt: number,
+  now: number,
+  advice = 'Renew the certificate, and install its file.',
+): Finding {
   const day = new Date(endsAt).toISOString().slice(0, 10)
-  if (endsAt < now)
-    return fail(
-      `the certificate ${name} has expired on ${day}`,
-      'Renew the certificate and install its file.',
-    )
-  if (endsAt < now + 14 * DAY_MS)
-    return warn(`the certificate ${name} expires on ${day}`, 'Renew the certificate before that day.')
+  if (endsAt < now) return fail(`the certificate ${name} has expired on ${day}`, advice)
+  if (endsAt < now + 14 * DAY_MS) return warn(`the certificate ${name} expires on ${day}`, advice)
   return ok(`the certificate ${name} is valid until ${day}`)
 }
 

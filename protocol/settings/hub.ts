@@ -75,7 +75,7 @@ export const edgeSettings = {
         secret: true,
       },
       ca: optionalText(
-        'PEM file of the authorities to trust with mqtts://. A renewed file is used within a minute. Default: the authorities of the system.',
+        'PEM file of the authorities to trust with mqtts://. A renewed file is used within a minute. Default: the public authorities that Node contains.',
       ),
     }),
   ),

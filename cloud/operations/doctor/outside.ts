@@ -43,7 +43,7 @@ export const listenerChecks = (config: CloudConfig, runtime: Runtime): Checks =>
       if (who === 'other')
         return fail(
           `${setting}: another program listens on port ${number}`,
-          `End that program, or set ${setting} to a free port.`,
+          `Find that program with ss -ltnp and end it, or set ${setting} to a free port.`,
         )
       return ok(who === 'service' ? `the service listens on port ${number}` : `port ${number} is free`)
     }

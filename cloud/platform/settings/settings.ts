@@ -168,7 +168,7 @@ export const serviceSettings = {
         'External MQTT 3.1.1 broker with user and password, or several brokers of one cluster, separated by commas. Processes of the cloud may share it. Default: a broker inside this process.',
     },
     MQTT_CA: optionalText(
-      'PEM file of the authorities to trust with an mqtts: MQTT_URL. A renewed file is used within a minute. Default: the authorities of the system.',
+      'PEM file of the authorities to trust with an mqtts: MQTT_URL. A renewed file is used within a minute. Default: the public authorities that Node contains.',
     ),
     MQTT_HOST: {
       schema: hostText('').schema.optional(),

@@ -206,6 +206,8 @@ test.each(faults)('with %s the check “%s” of the cloud is %s', async (_fault
   const check = report.checks.find((each) => each.name === name)
   expect([check?.message, check?.result]).toEqual([check?.message, result])
   expect(check?.advice === undefined).toBe(result === 'OK')
+  // The general sentence names no remedy.
+  expect(check?.advice ?? '').not.toContain('the named file')
 })
 
 test.each([
