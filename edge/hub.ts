@@ -6,6 +6,7 @@ import type { BoardVitals } from '../protocol/model/vitals.ts'
 import type { Heartbeat } from '../protocol/mqtt/session.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
+import type { CoreOptions } from './core/context.ts'
 import { createCore } from './core/core.ts'
 import type { HubCore } from './core/hub-core.ts'
 import type { DesiredStates } from './desired/desired-states.ts'
@@ -32,6 +33,7 @@ export interface HubOptions {
   desired?:
     Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'report' | 'onReport'> | undefined
   description?: HardwareDescription
+  images?: CoreOptions['images']
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** Name and version for the hello. */
   software?: string
@@ -84,6 +86,7 @@ export function createHub(options: HubOptions): Hub {
     isStalled: () => sync.isStalled(),
     ...(options.desired && { desired: options.desired }),
     ...(options.description && { description: options.description }),
+    ...(options.images && { images: options.images }),
     gpio,
     hardware,
     settings: settings.core,

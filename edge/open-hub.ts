@@ -1,5 +1,5 @@
 import * as files from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { makeFolder } from '../protocol/model/make-folder.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
@@ -7,6 +7,7 @@ import type { Log } from '../protocol/model/log.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { EdgeConfig } from './config.ts'
+import { readImages } from './hardware/firmware-images.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
 import { createHub, type Hub, type HubOptions } from './hub.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
@@ -14,6 +15,7 @@ import { lockStore, type StoreLock } from './journal/store-lock.ts'
 import { openStore, type Store } from './journal/store.ts'
 import type { createRecent } from './recent.ts'
 import type { Running } from './runner.ts'
+import { updateFiles } from './update/files.ts'
 
 export interface OpenHub extends Running {
   hub: Hub
@@ -86,6 +88,7 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
         ...(certificates && { certificates }),
         desired,
         description: config.description,
+        images: readImages([join(import.meta.dirname, '../firmware'), updateFiles(path).firmware], log),
         ...(isStart !== undefined && { isStart }),
         ...(board && { board }),
       })

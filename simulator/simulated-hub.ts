@@ -182,6 +182,7 @@ export class SimulatedHub {
       start: openBoards?.has(id) ? undefined : (ask) => startProgram(ask, runtime, versions?.get(id)),
       strikes: this.#strikes,
       dropWindowMs,
+      reset: () => this.#cutPower([id], RESET_MS),
       transmit: (line) => this.#transmitters.get(lines[this.#crossed(lines).indexOf(id)]!)!(line),
     })
     this.#controllers.set(id, controller)

@@ -1,5 +1,6 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import { StorageError } from '../journal/storage-error.ts'
+import { watchFirmware } from './firmware.ts'
 import { isMachineFault } from '../journal/store.ts'
 import { binDevice } from './layout.ts'
 import { binStep, viewBins, type BinView } from './bins/bin.ts'
@@ -106,6 +107,7 @@ function takeSteps(context: Context): number | undefined {
       reportOwedSnapshot(context)
       const ajar = noteFridgeDoors(context)
       const hardware = watchHardware(context)
+      const firmware = watchFirmware(context)
       const reported = reportStates(context, bins, blocks)
       const waits = [
         step.ms,
@@ -114,6 +116,7 @@ function takeSteps(context: Context): number | undefined {
         fridges,
         ajar,
         hardware,
+        firmware,
         reported,
       ]
       const known = waits.filter((ms) => ms !== undefined)

@@ -12,6 +12,8 @@ import type { Outbox } from '../journal/outbox.ts'
 import type { Store } from '../journal/store.ts'
 import type { CloudClock } from './cloud-clock.ts'
 import type { Devices, OtherBoard } from './devices.ts'
+import type { FirmwareImage } from '../hardware/firmware-images.ts'
+import { isHeldByUpdate, type BoardFirmware } from './firmware-step.ts'
 import { cabinetDevice, type Layout } from './layout.ts'
 import type { Ledger } from './ledger.ts'
 import type { CoreSettings } from '../../protocol/settings/hub-limits.ts'
@@ -41,6 +43,8 @@ export interface CoreOptions {
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** The desired state of the cloud. Absent: the hub ignores it. */
   desired?: Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing'>
+  /** The newest firmware of each kind of controllers. Absent: the hub updates none. */
+  images?: readonly FirmwareImage[]
   gpio: GpioLines
   hardware: HardwareDescription
   /** The hardware description with its ports as in its file, for a cloud that has none. */
@@ -70,7 +74,10 @@ export interface Reconnecting {
 export type CycleCommand = Extract<CommandBody, { name: 'cycle_bin' }>
 
 /** State and services that all parts of the core share. */
-export interface Context extends Omit<CoreOptions, 'openControllers'> {
+export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'> {
+  images: readonly FirmwareImage[]
+  /** By controller id: the firmware of its own board on the present connection. */
+  firmware: Map<string, BoardFirmware>
   controllers: Controllers
   state: State
   layout: Layout
@@ -113,13 +120,16 @@ export interface Context extends Omit<CoreOptions, 'openControllers'> {
 
 /**
  * Whether the device's controller is connected and its memory is reconciled with the journal, so that it may
- * get commands.
+ * get commands. A controller with a new firmware that is not confirmed yet gets none.
  */
 export const isUsable = (context: Context, device: string): boolean =>
   isControllerUsable(context, context.layout.controllerOf(device) ?? '')
 
-export const isControllerUsable = ({ devices, state }: Context, controller: string): boolean =>
-  devices.isUp(controller) && state.controllers.find(controller)?.reconciled === true
+export function isControllerUsable({ devices, state, firmware }: Context, controller: string): boolean {
+  const board = firmware.get(controller)
+  const isReconciled = state.controllers.find(controller)?.reconciled === true
+  return devices.isUp(controller) && isReconciled && !(board && isHeldByUpdate(board))
+}
 
 /**
  * Start-up grace: milliseconds that the hub still waits for cabinets that have not connected since its start.

@@ -17,7 +17,7 @@ import { noteDoorMoved } from './doors/doors.ts'
 import { applyCloudEntry, controllerEventsOf } from './events.ts'
 import { readingsOfFridges } from './fridges.ts'
 import { healthOf, watchHealth, type HealthWatch } from './health.ts'
-import { checkDesired, endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
+import { checkUpdates, endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
 import type { HubCore } from './hub-core.ts'
 import { createLayout } from './layout.ts'
 import { createLedger } from './ledger.ts'
@@ -58,7 +58,7 @@ export function createCore(options: CoreOptions): HubCore {
       actor.handle(() => {
         noteStart(context)
         askForConfig(context)
-        checkDesired(context)
+        checkUpdates(context)
         endInterrupted(context)
         endAlarmsOfAbsent(context)
         reportAbsent(context)
@@ -89,7 +89,7 @@ export function createCore(options: CoreOptions): HubCore {
     operate: (body, reply, by) => operate(context, body, reply, by),
     health: () => healthOf(context),
     noteStall: () => health.check(),
-    noteDesired: () => void actor.handle(() => checkDesired(context)),
+    noteDesired: () => void actor.handle(() => checkUpdates(context)),
     isIdle: () => context.state.orders.unfinished().length === 0,
     readings: () => readingsOfFridges(context),
     quietMs: () => actor.quietMs(),
@@ -160,6 +160,8 @@ function partsOf(options: CoreOptions) {
     devices: new Devices(layout, runtime.clock, options.settings),
     ledger: createLedger(state, outbox, { now: cloud.now, againMs: options.settings.reportAgainMs }),
     storeId: storeIdOf(store, state, runtime.random),
+    images: options.images ?? [],
+    firmware: new Map(),
     otherBoards: new Map(),
     ownBoots: new Map(),
     knownMemories: new Map(state.controllers.all().map((known) => [known.id, known.memory_id])),

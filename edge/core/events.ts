@@ -9,6 +9,7 @@ import type { Context } from './context.ts'
 import { confirmByCloud } from './fridges.ts'
 import { numberOf } from './layout.ts'
 import { setAlarm } from './ledger.ts'
+import { loseFirmware, meetFirmware, noteFirmware, noteFirmwareAnswer } from './firmware.ts'
 import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
 import { acceptOrder, isOwn, reduceOrder, withdrawOrder } from './orders/orders.ts'
 import { endRecovery, importListed, meetController, noteDeviceOf } from './recovery/controllers.ts'
@@ -27,6 +28,7 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
       try {
         handle((context) => {
           meetController(context, controller, identity)
+          meetFirmware(context, controller)
           if (devices.isUp(controller)) endReconnects(context, controller)
         })
       } catch (error) {
@@ -43,6 +45,7 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
         if (wasOwn && boot !== undefined) ownBoots.set(controller, boot)
         otherBoards.delete(controller)
         devices.down(controller)
+        loseFirmware(context(), controller)
       }),
     onResult: (_, outcome) =>
       handle((context) => {
@@ -56,6 +59,9 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
         if (operation) applyRefusal(context(), operation, why)
       }),
     onListed: (controller, operations) => handle((context) => importListed(context, controller, operations)),
+    onFirmware: (controller, about) => handle((context) => noteFirmware(context, controller, about)),
+    onAnswered: (controller, request, why) =>
+      void context().handle(() => noteFirmwareAnswer(context(), controller, request, why)),
     onDevice: (controller, event) => handle((context) => applyDeviceEvent(context, controller, event)),
   }
 }

@@ -136,16 +136,20 @@ function checkCertificates(context: Context): void {
 const FAILED = 'update_failed'
 
 /**
- * Raises an alarm for the version of the desired state, and for the release, that the hub has left again, until it uses
- * another one.
+ * Raises an alarm for the version of the desired state, the release, and the firmware of a controller, that the hub has left
+ * again, until it uses another one.
  */
-export function checkDesired(context: Context): void {
-  const { state, desired } = context
-  if (!desired) return
-  const [settings, release] = [desired.failed(), desired.failedUpdate()]
+export function checkUpdates(context: Context): void {
+  const { state, desired, images } = context
+  const [settings, release] = [desired?.failed(), desired?.failedUpdate()]
   const failed = new Map([
     ...(settings ? [[settingsSubject(settings.version), settings.error] as const] : []),
     ...(release ? [[versionSubject(release.version), release.error] as const] : []),
+    ...Object.entries(state.facts.get('firmware')).flatMap(([controller, { build, sum, error }]) =>
+      error !== null && images.some((image) => image.sum === sum)
+        ? [[controllerSubject(controller), `firmware ${build}: ${error}`] as const]
+        : [],
+    ),
   ])
   for (const { code, subject } of state.alarms.all())
     if (code === FAILED && !failed.has(subject)) setAlarm(context, FAILED, subject, false, '')

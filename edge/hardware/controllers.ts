@@ -9,9 +9,10 @@ import type {
   FrameOf,
   OperationState,
   Owner,
+  Refusal,
 } from '../../protocol/serial/frames.ts'
 import type { OpenLinePort } from '../../protocol/serial/line-port.ts'
-import type { CommandRefusal } from './link-state.ts'
+import type { CommandRefusal, FirmwareRequest } from './link-state.ts'
 import type { LinkSettings } from '../../protocol/settings/hub-limits.ts'
 import { SerialLink } from './serial-link.ts'
 
@@ -105,6 +106,10 @@ export interface ControllerEvents {
   /** The answer to `list`, oldest first. */
   onListed(controllerId: string, operations: StoredOperation[]): void
   onDevice(controllerId: string, event: DeviceEvent): void
+  /** The answer to FWQ (SPEC §12). */
+  onFirmware?(controllerId: string, firmware: FrameBody<'FW'>): void
+  /** The controller took a request of SPEC §12, or refused it (`why`). */
+  onAnswered?(controllerId: string, request: FirmwareRequest, why: Refusal | undefined): void
 }
 
 export interface LinkSummary {
@@ -139,6 +144,8 @@ export interface Controllers {
    * connects again. Returns false if it is not up.
    */
   own(controllerId: string, owner: Owner, wipe: boolean): boolean
+  /** Sends a step of an update (SPEC §12); `onAnswered` follows. Returns false if the controller is not up. */
+  updateFirmware(controllerId: string, request: FirmwareRequest): boolean
   /** Every line, for display. */
   links(): LinkSummary[]
   /** Number of connection losses since the start, by controller. */
@@ -178,6 +185,8 @@ export function createControllers(options: ControllersOptions, events: Controlle
         onResult: (frame) => events.onResult(id, outcomeOf(frame)),
         onEvent: (frame, boot) => events.onDevice(id, deviceEventOf(frame, boot)),
         onListed: (frames) => events.onListed(id, frames.map(storedOf)),
+        onFirmware: ({ seq: _, type: _type, ...firmware }) => events.onFirmware?.(id, firmware),
+        onAnswered: (request, why) => events.onAnswered?.(id, request, why),
         onRefused: (command, why) => events.onRefused(id, uuidOfOp(command.op), why),
       },
     )
@@ -196,6 +205,7 @@ export function createControllers(options: ControllersOptions, events: Controlle
     list: (controllerId, count) => links.get(controllerId)?.submit({ type: 'LST', n: count }) ?? false,
     own: (controllerId, owner, wipe) =>
       links.get(controllerId)?.submit({ type: 'OWN', ...owner, wipe }) ?? false,
+    updateFirmware: (controllerId, request) => links.get(controllerId)?.submit(request) ?? false,
     links: () =>
       hardware.controllers.map(({ id, port }) => {
         const { welcome, problem } = links.get(id)!

@@ -5,6 +5,7 @@ import {
   type FrameOf,
 } from '../../protocol/serial/frames.ts'
 import type { LinkSettings } from '../../protocol/settings/hub-limits.ts'
+import { isOfFirmware } from './link-state.ts'
 import type {
   Common,
   Delivered,
@@ -239,6 +240,7 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
     case 'EVT':
     case 'OPS':
     case 'END':
+    case 'FW':
       return state.seen.includes(frame.seq) ? acknowledge(state, frame.seq) : accept(state, frame)
     case 'HELLO':
     case 'PING':
@@ -246,14 +248,20 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
     case 'QRY':
     case 'LST':
     case 'OWN':
+    case 'FWQ':
+    case 'IMG':
+    case 'BLK':
+    case 'USE':
+    case 'KEEP':
       // An echo of the host's own frame: a port with local echo, or a loop.
       return stay(state)
   }
 }
 
-function accept(state: Up, frame: FrameOf<'RES' | 'EVT' | 'OPS' | 'END'>): LinkStep {
+function accept(state: Up, frame: FrameOf<'RES' | 'EVT' | 'OPS' | 'END' | 'FW'>): LinkStep {
   switch (frame.type) {
     case 'RES':
+    case 'FW':
       return { state, effects: [{ type: 'deliver', frame, listed: [] }] }
     case 'EVT':
       return state.events?.numbers.includes(frame.ev)
@@ -287,6 +295,12 @@ function answered(state: Up, frame: FrameOf<'ACK' | 'NAK'>, nowMs: number, setti
   const freed: Up = { ...state, outstanding: undefined }
   // The controller has a new memory now. Only a new WELCOME reports it.
   if (frame.type === 'ACK' && sent.type === 'OWN' && sent.wipe) return fall(state, 'it was taken over')
+  const why = frame.type === 'NAK' ? frame.why : undefined
+  if (isOfFirmware(sent) && why !== 'stale_host')
+    return pump(freed, nowMs, settings, [
+      { type: 'disarm', timer: 'retry' },
+      { type: 'answered', request: sent, why },
+    ])
   if (frame.type === 'ACK') return pump(freed, nowMs, settings, [{ type: 'disarm', timer: 'retry' }])
   if (sent.type === 'OWN' && frame.why !== 'stale_host')
     return pump(freed, nowMs, settings, [

@@ -11,6 +11,15 @@ export type Request =
   | ({ type: 'QRY' } & FrameBody<'QRY'>)
   | ({ type: 'LST' } & FrameBody<'LST'>)
   | ({ type: 'OWN' } & FrameBody<'OWN'>)
+  | FirmwareRequest
+
+/** A step of an update of the controller's firmware (SPEC §12). */
+export type FirmwareRequest = {
+  [T in 'FWQ' | 'IMG' | 'BLK' | 'USE' | 'KEEP']: { type: T } & FrameBody<T>
+}[keyof typeof firmwareTypes]
+const firmwareTypes = { FWQ: true, IMG: true, BLK: true, USE: true, KEEP: true } as const
+export const isOfFirmware = (frame: { type: string }): frame is FirmwareRequest =>
+  Object.hasOwn(firmwareTypes, frame.type)
 
 /** Frames that the host sends without repetition. */
 export type Unrepeated =
@@ -18,14 +27,14 @@ export type Unrepeated =
   | ({ type: 'ACK' } & FrameBody<'ACK'>)
   | ({ type: 'NAK' } & FrameBody<'NAK'>)
 
-export type WrittenFrame = FrameOf<'HELLO' | 'PING' | 'CMD' | 'QRY' | 'LST' | 'OWN' | 'ACK' | 'NAK'>
+export type WrittenFrame = Outstanding['frame'] | FrameOf<'PING' | 'ACK' | 'NAK'>
 /** A frame that is sent and not acknowledged yet. */
 export type Outstanding = {
-  frame: FrameOf<'HELLO' | 'CMD' | 'QRY' | 'LST' | 'OWN'>
+  frame: FrameOf<'HELLO' | Request['type']>
   repeats: number
   sinceMs: number
 }
-export type Delivered = FrameOf<'WELCOME' | 'RES' | 'EVT' | 'END'>
+export type Delivered = FrameOf<'WELCOME' | 'RES' | 'EVT' | 'END' | 'FW'>
 
 /** Handled events of one boot of the controller. The controller may repeat them on a later connection. */
 interface SeenEvents {
@@ -110,6 +119,8 @@ export type LinkEffect =
   | { type: 'refused'; command: FrameOf<'CMD'>; why: CommandRefusal }
   /** The controller did not store its owner; its owner is unchanged. */
   | { type: 'not_owned'; why: Refusal }
+  /** `why`: the controller refused the step. */
+  | { type: 'answered'; request: FirmwareRequest; why: Refusal | undefined }
   /** `boot`: the new boot id, if the controller restarted on the open line. */
   | { type: 'down'; reason: string; wasUp: boolean; boot?: string }
 

@@ -4,7 +4,7 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
-import type { FrameOf } from '../../protocol/serial/frames.ts'
+import type { FrameOf, Refusal } from '../../protocol/serial/frames.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { stepLink } from './link-machine.ts'
 import type { LinkSettings } from '../../protocol/settings/hub-limits.ts'
@@ -12,6 +12,7 @@ import {
   initialLink,
   type CommandRefusal,
   type Delivered,
+  type FirmwareRequest,
   type LinkEffect,
   type LinkEvent,
   type LinkState,
@@ -41,6 +42,9 @@ export interface SerialLinkHandlers {
   onEvent(event: FrameOf<'EVT'>, boot: string): void
   onListed(operations: readonly FrameOf<'OPS'>[]): void
   onRefused(command: FrameOf<'CMD'>, why: CommandRefusal): void
+  onFirmware(firmware: FrameOf<'FW'>): void
+  /** A request of SPEC §12 was acknowledged, or refused (`why`). */
+  onAnswered(request: FirmwareRequest, why: Refusal | undefined): void
 }
 
 /** The shell around `link-machine.ts`: owns one controller's port, its timers, and the order of effects. */
@@ -142,6 +146,8 @@ export class SerialLink {
         return this.#step({ type: 'handled', frame: effect.frame })
       case 'refused':
         return this.#handlers.onRefused(effect.command, effect.why)
+      case 'answered':
+        return this.#handlers.onAnswered(effect.request, effect.why)
       case 'not_owned':
         return this.#note('warn', 'the controller does not take its owner', { why: effect.why })
       case 'down':
@@ -189,6 +195,8 @@ export class SerialLink {
         return this.#handlers.onEvent(frame, this.welcome?.boot ?? '')
       case 'END':
         return this.#handlers.onListed(listed)
+      case 'FW':
+        return this.#handlers.onFirmware(frame)
     }
   }
 

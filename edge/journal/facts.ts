@@ -56,6 +56,15 @@ function configOf(stored: unknown): { config: HubConfig; isWhole: boolean } {
   return { config: { ...config, accepting_orders: false }, isWhole: false }
 }
 
+/** See `FirmwareAttempt`. */
+const Attempt = z.object({
+  kind: z.string(),
+  build: z.int(),
+  sum: z.string(),
+  tries: z.int(),
+  error: z.string().nullable(),
+})
+
 /** The hub's single facts by key in table `meta`, each with its default. */
 const facts = {
   /** This store has applied the cloud's snapshot. Before that the hub neither sells nor dispenses. */
@@ -71,6 +80,8 @@ const facts = {
   life: Life.default({ isOpen: false, crashes: [], words: null, restarts: 0, last: null }),
   /** The last stored clock mark. */
   clock: ClockMark.nullable().default(null),
+  /** By controller: the update of its firmware that has begun, or that was given up. */
+  firmware: z.record(z.string(), Attempt).default({}),
 }
 
 export type FactKey = keyof typeof facts

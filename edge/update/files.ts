@@ -16,6 +16,8 @@ export const updateFiles = (store: string) => {
     root: at('update-root.json'),
     /** Installed versions, each in a folder of its name, and the link `current`. */
     releases: at('releases'),
+    /** Firmware of controllers that a person has put here, beside that of the package. */
+    firmware: at('firmware'),
     /** The verified list of releases. */
     metadata: at('releases/metadata'),
   }

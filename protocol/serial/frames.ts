@@ -10,6 +10,9 @@ import { z } from 'zod'
 export const SERIAL_PROTOCOL_VERSION = 3
 /** The host also accepts sessions of this version: its controllers report only changes of temperature. SPEC §5, §9. */
 export const OLDEST_SERIAL_VERSION = 2
+/** Longest image of a firmware in bytes, and the bytes of one block. SPEC §12. */
+export const MAX_IMAGE_BYTES = 1_048_576
+export const BLOCK_BYTES = 128
 /** Longest line in bytes, without the line feed. A receiver drops a longer one and waits for a line feed. */
 export const MAX_LINE_BYTES = 240
 
@@ -30,6 +33,9 @@ const seq = z
   .regex(/^[0-9a-f]{4}$/)
   .transform((text) => Number.parseInt(text, 16))
 const word = z.string().regex(/^[A-Za-z0-9_.:+-]{1,40}$/)
+const build = integer(4_000_000_000)
+/** SHA-256. */
+const sum = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const actions = ['open_door', 'close_door', 'raise_lift', 'lower_lift', 'dispense'] as const
 export type Action = (typeof actions)[number]
@@ -47,6 +53,8 @@ export const refusals = [
   'interlock',
   'unsupported',
   'memory_fault',
+  'bad_digest',
+  'bad_signature',
 ] as const
 export type Refusal = (typeof refusals)[number]
 
@@ -116,6 +124,16 @@ export const frameSchemas = {
     /** Format the memory of operations first. */
     wipe: flag,
   }),
+  /** `v`: the version of SPEC §12, 1. */
+  FWQ: z.strictObject({ v: integer(99) }),
+  IMG: z.strictObject({ kind: word, build, size: integer(MAX_IMAGE_BYTES), sum }),
+  BLK: z.strictObject({
+    at: integer(MAX_IMAGE_BYTES),
+    /** 1 to 128 bytes in base64url without padding. */
+    data: z.string().regex(/^[A-Za-z0-9_-]{2,171}$/),
+  }),
+  USE: z.strictObject({ sum }),
+  KEEP: z.strictObject({ build }),
   // Controller to host.
   WELCOME: z.strictObject({
     proto: integer(99),
@@ -155,6 +173,19 @@ export const frameSchemas = {
     drop: integer(99).optional(),
     op: op.optional(),
   }),
+  FW: z.strictObject({
+    /** The images that fit this controller. */
+    kind: word,
+    /** The number of the running firmware. A greater number is newer. */
+    build,
+    /** The running firmware returns to the former one unless the host keeps it. */
+    trial: flag,
+    /** The largest image that fits, in bytes. */
+    room: integer(MAX_IMAGE_BYTES),
+    /** The image that the free slot contains, and the number of its bytes there. Absent without one. */
+    sum: sum.optional(),
+    at: integer(MAX_IMAGE_BYTES).optional(),
+  }),
   // Both ways.
   ACK: z.strictObject({ s: seq }),
   NAK: z.strictObject({ s: seq, why: z.enum(refusals) }),
@@ -180,6 +211,12 @@ export const acknowledged: ReadonlySet<FrameType> = new Set([
   'QRY',
   'LST',
   'OWN',
+  'FWQ',
+  'IMG',
+  'BLK',
+  'USE',
+  'KEEP',
+  'FW',
   'WELCOME',
   'RES',
   'OPS',

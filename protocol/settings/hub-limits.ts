@@ -207,6 +207,20 @@ export const coreSettings = {
   clockWaitMs: 60_000,
   /** Housekeeping: temperatures, pruning, the ballast, the clock's persisted estimate. */
   housekeepingMs: 60_000,
+  /** Updates of the controllers' firmware (serial SPEC §12). */
+  firmware: prefixed('FIRMWARE', {
+    /** A release of the hub is confirmed within UPDATE_CONFIRM_MS. Until then its controllers stay as they are. */
+    afterMs: duration(
+      10 * 60_000,
+      'Time after the start at which the hub begins to update the firmware of its controllers.',
+    ),
+    retryMs: 5000,
+    tries: wholeNumber(
+      [1, 100],
+      3,
+      'Number of attempts to run a firmware, after which the hub gives it up and raises an alarm.',
+    ),
+  }),
   /** On a full disk, failed writes are retried after this time. */
   fullRetryMs: 5000,
   /** Ended orders and drops within this time are reported again to a cloud that may have been restored. */

@@ -16,15 +16,23 @@ export class Bench {
   readonly description: ControllerDescription
   readonly power: Power | undefined
   readonly hubId: number
+  /** An image for this board, newer than its firmware (SPEC §12). */
+  readonly image: Uint8Array | undefined
   #next = 0
 
   constructor(
-    options: HostOptions & { description: ControllerDescription; hubId: number; power?: Power | undefined },
+    options: HostOptions & {
+      description: ControllerDescription
+      hubId: number
+      power?: Power | undefined
+      image?: Uint8Array | undefined
+    },
   ) {
     this.host = new Host(options)
     this.description = options.description
     this.hubId = options.hubId
     this.power = options.power
+    this.image = options.image
   }
 
   devices<K extends Kind>(kind: K): Extract<DeviceDescription, { kind: K }>[] {

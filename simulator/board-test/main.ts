@@ -11,6 +11,7 @@ import { operatorPower, relayPower } from './power.ts'
 import { rules, proveRules, type Finding } from './run.ts'
 import { connect } from 'node:net'
 import { SerialPort } from 'serialport'
+import { readImageHeader } from '../../protocol/serial/image.ts'
 import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import { createLineSplitter, type OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { tcpAddress } from '../mounts/serial-ports.ts'
@@ -106,6 +107,8 @@ Its doors, lifts and rows move: keep hands away. Its memory of operations is emp
   --relay COMMAND      a command that switches the board's power; it is called with off and on (in place of {}, or at its end)
   --operator           you switch the power: you are asked to pull the plug
                        Without either the rules of power failures are not asked.
+  --firmware FILE      an image of a newer firmware for the board (protocol/serial/SPEC.md §12); the board runs it afterwards
+                       Without it the rules of updates are not asked.
   --rules N,N-N        these rules alone
   --wipe               the controller belongs to a hub already: empty its memory all the same
   --junit FILE         also writes the report as JUnit's XML
@@ -137,6 +140,7 @@ function readArguments() {
     hardware: text,
     controller: text,
     relay: text,
+    firmware: text,
     rules: text,
     junit: text,
     operator: flag,
@@ -180,6 +184,7 @@ async function run(): Promise<number> {
     description,
     hubId,
     power: power || undefined,
+    image: given.firmware === undefined ? undefined : imageAt(given.firmware),
   })
   try {
     return await prove(bench, { port, wanted, wipe: given.wipe === true, junit: given.junit })
@@ -211,6 +216,16 @@ async function prove(
 
 function print(text: string): void {
   process.stdout.write(`${text}\n`)
+}
+
+function imageAt(file: string): Uint8Array {
+  try {
+    const bytes = readFileSync(file)
+    if (readImageHeader(bytes)) return bytes
+  } catch (error) {
+    throw new UsageError(`--firmware: ${file}: ${(error as Error).message}`)
+  }
+  throw new UsageError(`--firmware: ${file} is not an image of a firmware (SPEC §12)`)
 }
 
 /** `3,7-9` */

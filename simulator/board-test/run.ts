@@ -1,5 +1,6 @@
 import type { Bench, Rule } from './bench.ts'
 import { Broken, Unasked, expect } from './host.ts'
+import { firmwareRules } from './rules/firmware-rules.ts'
 import { memoryRules } from './rules/memory-rules.ts'
 import { operationRules } from './rules/operation-rules.ts'
 import { sessionRules } from './rules/session-rules.ts'
@@ -72,4 +73,10 @@ const sensorRules: readonly Rule[] = [
 ]
 
 /** Every rule in the order of the serial SPEC §11, which is the order of the tests. */
-export const rules: readonly Rule[] = [...sessionRules, ...operationRules, ...memoryRules, ...sensorRules]
+export const rules: readonly Rule[] = [
+  ...sessionRules,
+  ...operationRules,
+  ...memoryRules,
+  ...sensorRules,
+  ...firmwareRules,
+]

@@ -23,6 +23,8 @@ export interface ControllerOptions extends TerminalsOptions {
   dropWindowMs: number
   /** A line to the host, without its line feed. */
   transmit: (line: string) => void
+  /** Cuts the power for a moment, as the reset button does. */
+  reset: () => void
   /** Starts the built-in firmware; undefined: the firmware is an external program. */
   start: ((ask: AskBoard) => Program) | undefined
 }
@@ -86,6 +88,11 @@ export class Controller {
   /** Replaces the board by a board with these flash contents; empty: a new board. Only while it has no power. */
   replaceMemory(contents: readonly object[]): void {
     this.#options.memory.replace(contents)
+  }
+
+  /** The contents of the flash, oldest first. */
+  flash(): readonly object[] {
+    return this.#options.memory.read()
   }
 
   /** Receives a line from the host. The line is lost if there is no power. */
@@ -161,6 +168,9 @@ export class Controller {
       case 'lamp':
         if (request.shows === 'begun') this.#sessions++
         this.#lamp = request.shows
+        return {}
+      case 'reset':
+        this.#options.reset()
         return {}
     }
   }

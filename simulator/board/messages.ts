@@ -31,6 +31,7 @@ export const BoardRequest = z.discriminatedUnion('do', [
   z.strictObject({ do: z.literal('replace'), entries: z.array(Entry).max(10_000) }),
   z.strictObject({ do: z.literal('send'), line: z.string().max(4096) }),
   z.strictObject({ do: z.literal('lamp'), shows: z.enum(['off', 'begun', 'on']) }),
+  z.strictObject({ do: z.literal('reset') }),
 ])
 export type BoardRequest = z.infer<typeof BoardRequest>
 
@@ -45,6 +46,7 @@ export interface BoardReplies {
   replace: object
   send: object
   lamp: object
+  reset: object
 }
 
 /** The events of the board. `power` comes first. */

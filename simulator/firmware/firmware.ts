@@ -18,20 +18,23 @@ import {
   fridgeBehaviour,
 } from './behaviours.ts'
 import { FrameQueue } from './frame-queue.ts'
-import { OperationMemory, type MemoryEntry, Operations } from './operation-memory.ts'
+import { OperationMemory, Operations } from './operation-memory.ts'
 import { Reporter } from './reporter.ts'
 import { type CabinetPins, createPins, type Pins } from './pins.ts'
 import { deviceId } from '../../protocol/model/hardware.ts'
 import type { AskBoard, BoardEvent, Program } from '../board/messages.ts'
-import type { AppendLog } from '../storage/append-log.ts'
+import { SIMULATED_KIND, simulatedPublicKey } from './image.ts'
+import { Slots } from './slots.ts'
+import { splitFlash } from './flash.ts'
 
-export const FIRMWARE_VERSION = 'larder-sim-1'
 const NO_HOST = '00000000'
 /** After this silence the session of a host ends. SPEC §5. */
 const HOST_SILENT_MS = 5000
 const REFUSALS_KEPT = 32
 /** A later fall is not attributed to the cabinet's last operation. SPEC §8. */
 const LATE_DROP_MS = 60_000
+/** A new firmware that no host has kept returns to the former one after this time. SPEC §12. */
+const TRIAL_MS = 180_000
 
 export interface FirmwareOptions {
   clock: Clock
@@ -39,6 +42,9 @@ export interface FirmwareOptions {
   /** The newest supported version of the serial protocol. */
   version: number
   memory: OperationMemory
+  slots: Slots
+  /** Restarts the processor: this program ends at once. */
+  reset: () => void
   /** `isRunning` reports to a dependent device whether another device moves. */
   behaviours: (isRunning: (device: string) => boolean) => ReadonlyMap<string, Behaviour>
   cabinets: readonly CabinetPins[]
@@ -92,7 +98,9 @@ class Firmware {
       this.#reporter.stop()
       for (const remove of removals) remove()
     }
-    this.#queue.sendOnce(this.#welcome(NO_HOST))
+    const { slots } = options
+    if (slots.isOnTrial) clock.after(TRIAL_MS, () => slots.isOnTrial && options.reset())
+    if (!slots.hangs) this.#queue.sendOnce(this.#welcome(NO_HOST))
   }
 
   /** The power failed. */
@@ -103,6 +111,7 @@ class Firmware {
   }
 
   receive(line: string): void {
+    if (this.#options.slots.hangs) return
     const decoded = decodeFrame(line)
     if (decoded.ok) {
       this.#heardAt = this.#options.clock.monotonic()
@@ -136,6 +145,17 @@ class Firmware {
       }
       case 'OWN':
         return this.#own(frame)
+      case 'FWQ':
+        // Firmware of version 2 knows no updates.
+        if (this.#options.version < 3) return this.#refuse(frame.seq, 'unsupported')
+        if (this.#accept(frame.seq)) this.#queue.send({ type: 'FW', ...this.#options.slots.about() })
+        return
+      case 'IMG':
+      case 'BLK':
+      case 'USE':
+      case 'KEEP':
+        return this.#update(frame)
+      case 'FW':
       case 'WELCOME':
       case 'PONG':
       case 'RES':
@@ -171,7 +191,7 @@ class Firmware {
     const { id, count, owner } = this.#memory
     const last = this.#memory.newest(1)[0]?.op
     const proto = this.#spoken
-    const version = { fw: FIRMWARE_VERSION, boot: this.boot }
+    const version = { fw: `${SIMULATED_KIND}-${this.#options.slots.build}`, boot: this.boot }
     const { hub, ctl, store } = owner ?? {}
     return { type: 'WELCOME', proto, host, ...version, mem: id, last, count, hub, ctl, store }
   }
@@ -185,6 +205,17 @@ class Firmware {
     if (!isKnown && this.#options.isMemoryFaulty()) return this.#refuse(seq, 'memory_fault')
     if (!isKnown) this.#memory.own({ hub, ctl, store }, wipe)
     this.#queue.send({ type: 'ACK', s: seq })
+  }
+
+  /** A step of an update of the firmware. SPEC §12. */
+  #update(frame: Parameters<Slots['take']>[0]): void {
+    const { slots, isMemoryFaulty, reset } = this.#options
+    if (this.#host === undefined) return this.#refuse(frame.seq, 'stale_host')
+    if (this.#operations.isAnyRunning()) return this.#refuse(frame.seq, 'busy')
+    const refusal = isMemoryFaulty() ? 'memory_fault' : slots.take(frame)
+    if (refusal) return this.#refuse(frame.seq, refusal)
+    this.#queue.send({ type: 'ACK', s: frame.seq })
+    if (frame.type === 'USE') reset()
   }
 
   /** Version 2 cannot express a probe without a reading. */
@@ -292,11 +323,14 @@ export function startProgram(
 
   function boot(power: Extract<BoardEvent, { on: 'power' }>): void {
     pins = createPins(power.devices, ask)
+    const flash = splitFlash(ask, power.flash)
     firmware = new Firmware({
       clock,
       random: runtime.random,
       version,
-      memory: new OperationMemory(flashOf(ask, power.flash), runtime.random),
+      memory: new OperationMemory(flash.memory, runtime.random),
+      slots: new Slots(flash.slots, simulatedPublicKey),
+      reset: () => void ask({ do: 'reset' }),
       behaviours: (isRunning) => behavioursOf(power, pins, clock, { isRunning, version }),
       cabinets: [...pins.cabinets.values()],
       isMemoryFaulty: () => !ask({ do: 'flash' }).ok,
@@ -342,14 +376,4 @@ function behavioursOf(
       }
     }),
   )
-}
-
-/** The board's flash as storage of the memory of operations. */
-function flashOf(ask: AskBoard, entries: readonly object[]): AppendLog<MemoryEntry> {
-  return {
-    read: () => [...entries] as MemoryEntry[],
-    append: (entry) => void ask({ do: 'append', entry: { ...entry } }),
-    replace: (whole) => void ask({ do: 'replace', entries: whole.map((entry) => ({ ...entry })) }),
-    close() {},
-  }
 }

@@ -77,7 +77,15 @@ export function createPromptController(random: Random, send: (line: string) => v
         transmit('ACK', { s: frame.seq })
         transmit('END', { n: 0 })
         return
+      case 'FWQ':
+      case 'IMG':
+      case 'BLK':
+      case 'USE':
+      case 'KEEP':
+        transmit('NAK', { s: frame.seq, why: 'unsupported' })
+        return
       case 'NAK':
+      case 'FW':
       case 'WELCOME':
       case 'PONG':
       case 'RES':

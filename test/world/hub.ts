@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createCore } from '../../edge/core/core.ts'
 import { defaultCoreSettings, defaultLinkSettings } from '../../protocol/settings/hub-limits.ts'
+import type { FirmwareImage } from '../../edge/hardware/firmware-images.ts'
 import type { HubCore } from '../../edge/core/hub-core.ts'
 import { createControllers } from '../../edge/hardware/controllers.ts'
 import { createOutbox, type Outbox } from '../../edge/journal/outbox.ts'
@@ -76,10 +77,10 @@ export class TestHub {
   #life: Life | undefined
   #chance = seededChance(7)
   #commands = 0
-
   /** The error of the former life that the next life reads. */
   lastError: string | undefined
   certificates: { name: string; endsAt: number }[] = []
+  images: readonly FirmwareImage[] = []
   /** The settings of the hub's next life. */
   settings = defaultCoreSettings
 
@@ -149,6 +150,7 @@ export class TestHub {
         software: 'larder-edge test',
         lastError: this.lastError,
         certificates: () => this.certificates,
+        images: this.images,
         checkpoint,
       })
       this.core.start()

@@ -13,13 +13,13 @@ function binOf(bench: Bench): string {
   return deviceId(bin)
 }
 
-function powerOf({ power }: Bench): Power {
+export function powerOf({ power }: Bench): Power {
   if (!power) throw new Unasked('the power cannot be cut: neither --relay nor --operator is given')
   return power
 }
 
 /** After the power is on again: waits for the board and begins a session. */
-async function comesBack(bench: Bench): Promise<void> {
+export async function comesBack(bench: Bench): Promise<void> {
   const { host } = bench
   const from = host.heard.length
   await powerOf(bench).on()

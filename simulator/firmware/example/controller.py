@@ -12,6 +12,8 @@ queue, and each is carried through before the next is looked at, as in the main 
 """
 
 import asyncio
+import base64
+import hashlib
 import json
 import re
 import secrets
@@ -19,7 +21,7 @@ import sys
 import time
 
 PROTO = 3
-FIRMWARE = "example-py-1"
+KIND = "example-py"
 MAX_LINE = 240
 HOST_SILENT_S = 5.0
 CAPACITY = 256
@@ -28,6 +30,10 @@ LATE_DROP_S = 60.0
 READ_TEMPERATURE_S = 5.0
 REPEAT_TEMPERATURE_S = 10.0  # at least once a minute (§9)
 NO_HOST = "00000000"
+ROOM = 65_536  # bytes of a slot (§12)
+TRIAL_S = 180.0
+# The public key of simulated boards. A real firmware contains its maker's.
+MAKER = "012b80caf3929e06e1d4ba5fa921d4f466ec8f54134f37985a9f1b51911ecc75"
 
 # ---- The line: frames, checksum, fields (§1-§3) ------------------------------------------------------------------------
 
@@ -55,7 +61,7 @@ id32 = word("[0-9a-f]{8}")
 op_id = word("[0-9a-f]{32}")
 dev_id = word("(bin|cabinet|fridge)-[1-9]")
 ACTS = "open_door close_door raise_lift lower_lift dispense"
-WHYS = "stale_host unknown_device bad_argument busy interlock unsupported memory_fault"
+WHYS = "stale_host unknown_device bad_argument busy interlock unsupported memory_fault bad_digest bad_signature"
 
 # What a controller reads: a field's name, how it is read; "?" where it may be absent.
 READ = {
@@ -70,11 +76,19 @@ READ = {
     "OWN": {
         "hub": integer(4_000_000_000), "ctl": word("[a-z][a-z0-9-]{0,30}"), "store": id32, "wipe": flag,
     },
+    "FWQ": {"v": integer(99)},
+    "IMG": {
+        "kind": word("[A-Za-z0-9_.:+-]{1,40}"), "build": integer(4_000_000_000), "size": integer(1_048_576),
+        "sum": word("[0-9a-f]{64}"),
+    },
+    "BLK": {"at": integer(1_048_576), "data": word("[A-Za-z0-9_-]{2,171}")},
+    "USE": {"sum": word("[0-9a-f]{64}")},
+    "KEEP": {"build": integer(4_000_000_000)},
     "ACK": {"s": word("[0-9a-f]{4}")},
     "NAK": {"s": word("[0-9a-f]{4}"), "why": word(WHYS.replace(" ", "|"))},
 }
 # What comes from a controller only: an echo, passed over.
-OWN_TYPES = {"WELCOME", "PONG", "RES", "OPS", "END", "EVT"}
+OWN_TYPES = {"WELCOME", "PONG", "RES", "OPS", "END", "EVT", "FW"}
 # In this order fields are written; what is None is left out.
 WRITTEN = {
     "WELCOME": "proto host fw boot mem last count hub ctl store",
@@ -83,10 +97,11 @@ WRITTEN = {
     "OPS": "op state why moved drops ms dev act shelf row bin ref",
     "END": "n",
     "EVT": "ev dev door lift occ temp drop op",
+    "FW": "kind build trial room sum at",
     "ACK": "s",
     "NAK": "s why",
 }
-REPEATED = {"WELCOME", "RES", "OPS", "END", "EVT"}
+REPEATED = {"WELCOME", "RES", "OPS", "END", "EVT", "FW"}
 FRAME = re.compile(r"(~([0-9a-f]{4}) ([A-Z]{2,8})((?: [a-z]+=[A-Za-z0-9_.:+-]+)*))\*([0-9a-f]{4})")
 
 
@@ -178,7 +193,7 @@ class Board:
 
 class Memory:
     def __init__(self, board, entries):
-        self.board, self.records, self.owner = board, {}, None
+        self.board, self.records, self.owner, self.slots = board, {}, None, None
         self.id, self.overwritten, self.entries = None, "", 0
         for entry in entries:
             self.take(entry)
@@ -209,7 +224,7 @@ class Memory:
     async def format(self):
         self.records, self.owner, self.overwritten, self.entries = {}, None, "", 0
         self.id = secrets.token_hex(4)
-        await self.board.ask(do="replace", entries=[{"format": self.id}])
+        await self.board.ask(do="replace", entries=self.slots.whole() + self.whole())
 
     async def write(self, entry):
         await self.board.ask(do="append", entry=entry)
@@ -218,11 +233,14 @@ class Memory:
             await self.compact()
 
     async def compact(self):
+        whole = self.whole()
+        await self.board.ask(do="replace", entries=self.slots.whole() + whole)
+        self.entries = len(whole)
+
+    def whole(self):
         whole = [{"format": self.id}] + ([{"owner": self.owner}] if self.owner else [])
         whole += [{"overwritten": self.overwritten}] if self.overwritten else []
-        whole += [{"record": record} for record in self.records.values()]
-        await self.board.ask(do="replace", entries=whole)
-        self.entries = len(whole)
+        return whole + [{"record": record} for record in self.records.values()]
 
     async def update(self, op, **change):
         if op in self.records:
@@ -235,6 +253,144 @@ class Memory:
         forgotten = op <= self.overwritten
         state = "forgotten" if forgotten else "none"
         return {"op": op, "state": state, "moved": forgotten, "drops": 0, "ms": 0}
+
+
+# ---- The slots of the firmware (§12) -----------------------------------------------------------------------------------
+
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+
+
+def add(p, q):
+    """The sum of two points of edwards25519 (RFC 8032 §5.1.4)."""
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
+    c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return (e * f % P, g * h % P, f * g % P, e * h % P)
+
+
+def times(number, point):
+    result = (0, 1, 1, 0)
+    while number:
+        if number & 1:
+            result = add(result, point)
+        number, point = number >> 1, add(point, point)
+    return result
+
+
+def point_of(text):
+    """The point of its 32 bytes, or None (RFC 8032 §5.1.3)."""
+    y = int.from_bytes(text, "little")
+    sign, y = y >> 255, y & (2**255 - 1)
+    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    if y >= P or (x * x - square) % P or (x == 0 and sign):
+        return None
+    x = P - x if x & 1 != sign else x
+    return (x, y, 1, x * y % P)
+
+
+BASE = point_of((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def signed(message, signature):
+    """Whether the maker has signed the message (Ed25519, RFC 8032 §5.1.7)."""
+    key = bytes.fromhex(MAKER)
+    a, r, s = point_of(key), point_of(signature[:32]), int.from_bytes(signature[32:], "little")
+    if a is None or r is None or s >= L:
+        return False
+    h = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % L
+    left, right = times(s, BASE), add(r, times(h, a))
+    return all((left[i] * right[2] - right[i] * left[2]) % P == 0 for i in (0, 1))
+
+
+class Slots:
+    """The boot loader, and the image in the free slot. A real one starts the program; this one takes only its number."""
+
+    def __init__(self, board, memory, entries):
+        self.board, self.memory, memory.slots = board, memory, self
+        self.running = {"build": 1, "state": "kept", "former": 1, "hangs": False}
+        self.image, self.blocks = None, []
+        for entry in entries:
+            self.take(entry)
+
+    @staticmethod
+    def owns(entry):
+        return bool({"running", "image", "block"} & entry.keys())
+
+    def take(self, entry):
+        if "running" in entry:
+            self.running = entry["running"]
+        elif "image" in entry:
+            self.image, self.blocks = entry["image"], []
+        else:
+            self.blocks.append(entry["block"])
+
+    def whole(self):
+        whole = [{"running": self.running}] + ([{"image": self.image}] if self.image else [])
+        return whole + [{"block": block} for block in self.blocks]
+
+    def data(self):
+        return b"".join(bytes_of(block) for block in self.blocks)
+
+    async def write(self, entry):
+        await self.board.ask(do="append", entry=entry)
+        self.take(entry)
+
+    async def refill(self, image=None):
+        """Empties the free slot, at one instant with the state of the running firmware."""
+        self.image, self.blocks = image, []
+        await self.board.ask(do="replace", entries=self.whole() + self.memory.whole())
+
+    async def start(self):
+        running = self.running
+        if running["state"] == "verified":
+            await self.write({"running": {**running, "state": "trial"}})
+        elif running["state"] == "trial":
+            former = running["former"]
+            await self.write({"running": {"build": former, "state": "kept", "former": former, "hangs": False}})
+
+    def on_trial(self):
+        return self.running["state"] == "trial"
+
+    def about(self):
+        image = self.image
+        about = {"kind": KIND, "build": self.running["build"], "trial": self.on_trial(), "room": ROOM}
+        return {**about, "sum": image and image["sum"], "at": len(self.data()) if image else None}
+
+    async def begin(self, kind, build, size, sum):
+        if kind != KIND or build <= self.running["build"] or size > ROOM:
+            return "bad_argument"
+        if not self.image or self.image["sum"] != sum:
+            await self.refill({"kind": kind, "build": build, "size": size, "sum": sum})
+
+    async def store(self, at, data):
+        end, stored = at + len(bytes_of(data)), len(self.data())
+        if not self.image or end > self.image["size"] or (at != stored and end > stored):
+            return "bad_argument"
+        if end > stored:
+            await self.write({"block": data})
+
+    async def use(self, sum):
+        image, data = self.image, self.data()
+        if not image or image["sum"] != sum or len(data) != image["size"]:
+            return "bad_argument"
+        header = b"larder-firmware kind=%s build=%d\n" % (image["kind"].encode(), image["build"])
+        why = None if hashlib.sha256(data).hexdigest() == sum else "bad_digest"
+        if not why and not (data.startswith(header) and signed(data[:-64], data[-64:])):
+            why = "bad_signature"
+        if not why:
+            former = self.running["build"]
+            self.running = {"build": image["build"], "state": "verified", "former": former, "hangs": False}
+        await self.refill()
+        return why
+
+
+def bytes_of(block):
+    return base64.urlsafe_b64decode(block + "=" * (-len(block) % 4))
 
 
 # ---- Frames on their way (§4) ------------------------------------------------------------------------------------------
@@ -313,7 +469,8 @@ class Controller:
         self.board = board
         self.devices = {"%s-%d" % (one["kind"], one["number"]): one for one in power["devices"]}
         self.drop_window = power["drop_window_ms"] / 1000
-        self.memory = Memory(board, power["flash"])
+        self.memory = Memory(board, [entry for entry in power["flash"] if not Slots.owns(entry)])
+        self.slots = Slots(board, self.memory, [entry for entry in power["flash"] if Slots.owns(entry)])
         self.outbox = Outbox(board)
         self.boot = secrets.token_hex(4)
         self.host, self.welcomed, self.heard_at = None, False, 0.0
@@ -326,6 +483,9 @@ class Controller:
 
     async def start(self):
         await self.memory.start()
+        await self.slots.start()
+        if self.slots.on_trial():
+            self.board.after(TRIAL_S, self.end_trial)
         await self.outbox.once("WELCOME", **self.welcome(NO_HOST))
         self.board.after(1, self.watch_host)
         self.board.after(READ_TEMPERATURE_S, self.read_temperatures)
@@ -364,7 +524,7 @@ class Controller:
     def welcome(self, host):
         memory = self.memory
         last = next(reversed(memory.records), None)
-        about = {"proto": PROTO, "host": host, "fw": FIRMWARE, "boot": self.boot, "mem": memory.id}
+        about = {"proto": PROTO, "host": host, "fw": "%s-%d" % (KIND, self.slots.running["build"]), "boot": self.boot, "mem": memory.id}
         return {**about, "last": last, "count": len(memory.records), **(memory.owner or {})}
 
     async def on_hello(self, seq, proto, host):
@@ -440,6 +600,43 @@ class Controller:
                 await self.memory.format()
             await self.memory.write({"owner": owner})
         await self.ack(seq)
+
+    # -- Updates of the firmware (§12)
+
+    async def end_trial(self):
+        if self.slots.on_trial():
+            await self.board.ask(do="reset")
+
+    async def on_fwq(self, seq, v):
+        if await self.accept(seq):
+            await self.outbox.send("FW", self.slots.about())
+
+    async def step(self, seq, work, *given, frozen=True):
+        why = "stale_host" if self.host is None else None
+        why = why or ("busy" if self.running or (frozen and self.slots.on_trial()) else None)
+        why = why or (None if (await self.board.ask(do="flash"))["ok"] else "memory_fault")
+        why = why or await work(*given)
+        await (self.nak(seq, why) if why else self.ack(seq))
+        return not why
+
+    async def on_img(self, seq, kind, build, size, sum):
+        await self.step(seq, self.slots.begin, kind, build, size, sum)
+
+    async def on_blk(self, seq, at, data):
+        await self.step(seq, self.slots.store, at, data)
+
+    async def on_use(self, seq, sum):
+        if await self.step(seq, self.slots.use, sum):
+            await self.board.ask(do="reset")
+
+    async def on_keep(self, seq, build):
+        async def keep():
+            if build != self.slots.running["build"]:
+                return "bad_argument"
+            if self.slots.on_trial():
+                await self.slots.write({"running": {**self.slots.running, "state": "kept"}})
+
+        await self.step(seq, keep, frozen=False)
 
     # -- Operations (§6)
 

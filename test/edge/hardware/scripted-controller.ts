@@ -47,6 +47,7 @@ export class ScriptedController {
     if (frame.type === 'NAK') this.naks.push({ s: frame.s, why: frame.why })
     if (frame.type === 'ACK' || frame.type === 'NAK') return void this.#unacknowledged.delete(frame.s)
     if (frame.type === 'PING') return this.#write({ type: 'PONG', t: frame.t })
+    if (frame.type === 'FWQ') return this.#write({ type: 'NAK', s: frame.seq, why: 'unsupported' })
     if (frame.type !== 'CMD' && frame.type !== 'QRY' && frame.type !== 'LST') return
     const known = this.#answers.get(frame.seq)
     if (known) return this.#write(known)

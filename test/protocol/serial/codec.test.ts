@@ -3,7 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { decodeFrame, encodeFrame, opOfUuid, uuidOfOp } from '../../../protocol/serial/codec.ts'
 import {
   actions,
+  BLOCK_BYTES,
   failures,
+  MAX_IMAGE_BYTES,
   MAX_LINE_BYTES,
   operationStates,
   refusals,
@@ -55,6 +57,24 @@ const bodies = {
     temp: maybe(fc.oneof(upTo(20_000), fc.constant('none'))),
     drop: maybe(upTo(99)),
     op: maybe(hex(32)),
+  },
+  FWQ: { v: upTo(99) },
+  IMG: { kind: word, build: upTo(4_000_000_000), size: upTo(MAX_IMAGE_BYTES), sum: hex(64) },
+  BLK: {
+    at: upTo(MAX_IMAGE_BYTES),
+    data: fc
+      .uint8Array({ minLength: 1, maxLength: BLOCK_BYTES })
+      .map((bytes) => Buffer.from(bytes).toString('base64url')),
+  },
+  USE: { sum: hex(64) },
+  KEEP: { build: upTo(4_000_000_000) },
+  FW: {
+    kind: word,
+    build: upTo(4_000_000_000),
+    trial: fc.boolean(),
+    room: upTo(MAX_IMAGE_BYTES),
+    sum: maybe(hex(64)),
+    at: maybe(upTo(MAX_IMAGE_BYTES)),
   },
   ACK: { s: seq },
   NAK: { s: seq, why: fc.constantFrom(...refusals) },

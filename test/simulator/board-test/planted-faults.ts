@@ -17,9 +17,27 @@ const planted = (rule: number, name: string, file: string, find: string, replace
 const FIRMWARE = 'simulator/firmware/firmware.ts'
 const MEMORY = 'simulator/firmware/operation-memory.ts'
 const QUEUE = 'simulator/firmware/frame-queue.ts'
+const SLOTS = 'simulator/firmware/slots.ts'
 const BEHAVIOURS = 'simulator/firmware/behaviours.ts'
 
 export const plantedFaults: readonly PlantedFault[] = [
+  planted(
+    29,
+    'FWQ is acknowledged and not answered',
+    FIRMWARE,
+    "this.#queue.send({ type: 'FW', ...this.#options.slots.about() })",
+    'this.#options.slots.about()',
+  ),
+  planted(30, 'a gap between blocks is stored', SLOTS, "if (at !== stored) return 'bad_argument'", ''),
+  planted(31, 'the signature is not verified', SLOTS, 'verify(null, body, ', '!verify(null, body, '),
+  planted(
+    32,
+    'blocks are written while a motor runs',
+    FIRMWARE,
+    "if (this.#operations.isAnyRunning()) return this.#refuse(frame.seq, 'busy')",
+    '',
+  ),
+  planted(33, 'a trial has no end', SLOTS, "else if (state === 'trial') this", 'else if (former < 0) this'),
   planted(
     2,
     'a carriage return spoils a line',

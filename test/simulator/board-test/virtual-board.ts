@@ -2,6 +2,7 @@ import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { Bench } from '../../../simulator/board-test/bench.ts'
 import { rules, proveRules, type Finding } from '../../../simulator/board-test/run.ts'
+import { makeImage } from '../../../simulator/firmware/image.ts'
 import { seededRandom } from '../../../simulator/faults/faults.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../../simulator/storage/append-log.ts'
@@ -44,6 +45,7 @@ export async function proveOn(
     runtime: { clock: clock, random: seededRandom(2) },
     description: hardware.controllers[0]!,
     hubId: hardware.hubId,
+    image: makeImage({ build: 2 }, 'a program of three blocks '.repeat(30)),
     power: {
       prepare: async () => {},
       off: async () => hub.power('off', 'all'),

@@ -1,0 +1,100 @@
+import { BLOCK_BYTES, type FrameBody } from '../../protocol/serial/frames.ts'
+import type { FirmwareImage } from '../hardware/firmware-images.ts'
+
+/** The image that a controller was given, until it runs it. In the journal. */
+export interface FirmwareAttempt {
+  kind: string
+  build: number
+  sum: string
+  /** How often the controller was ordered to run it. */
+  tries: number
+  /** Why the hub gave the image up. */
+  error: string | null
+}
+
+/** A controller's firmware on its present connection. In memory only: the controller reports it again. */
+export interface BoardFirmware {
+  /** The answer to FWQ; null if the controller has none, undefined before it. */
+  about: FrameBody<'FW'> | null | undefined
+  /** A request has no answer yet. */
+  isWaiting: boolean
+  /** The image on its way. */
+  bytes: Uint8Array | undefined
+  /** The bytes that the controller has stored; undefined before it has taken IMG. */
+  sent: number | undefined
+  /** The controller restarts with the new firmware. */
+  isSwitching: boolean
+  /** On the monotonic clock. */
+  notBefore: number
+}
+
+export const newBoard = (): BoardFirmware => ({
+  about: undefined,
+  isWaiting: false,
+  bytes: undefined,
+  sent: undefined,
+  isSwitching: false,
+  notBefore: 0,
+})
+
+/** The hub does not know yet which firmware runs, or that firmware is on trial: the controller must move nothing. */
+export const isHeldByUpdate = ({ about, isSwitching }: BoardFirmware): boolean =>
+  isSwitching || about === undefined || about?.trial === true
+
+/** An update of the controller may have begun, and has not ended. */
+export const isUpdating = (board: BoardFirmware): boolean =>
+  isHeldByUpdate(board) || board.bytes !== undefined
+
+export interface FirmwareView {
+  board: BoardFirmware
+  image: FirmwareImage | undefined
+  attempt: FirmwareAttempt | undefined
+  /** The image was given up at another controller. */
+  isBad: boolean
+  /** The controller is this hub's, and its memory is reconciled with the journal. */
+  isReconciled: boolean
+  /** Its bins have reported their position. */
+  hasReported: boolean
+  /** No order is in progress, and nothing moves. */
+  isIdle: boolean
+  /** No other controller is updated. */
+  isAlone: boolean
+  /** Milliseconds until the controller may be asked again after a refusal. */
+  restMs: number
+  /** Milliseconds until transfers may begin after the start of the hub. */
+  afterMs: number
+  maxTries: number
+}
+
+export type FirmwareStep =
+  | { do: 'ask' }
+  | { do: 'keep'; build: number }
+  | { do: 'begin'; image: FirmwareImage }
+  | { do: 'block'; at: number; data: string }
+  | { do: 'use'; image: FirmwareImage }
+  | { do: 'give_up'; image: FirmwareImage; error: string }
+  /** `ms`: time alone requires a step. */
+  | { do: 'wait'; ms?: number }
+
+/** The next step of a controller's update. */
+export function firmwareStep(view: FirmwareView): FirmwareStep {
+  const { board, image, attempt, isReconciled, restMs, afterMs } = view
+  const { about, sent, bytes } = board
+  if (!isReconciled || board.isWaiting || board.isSwitching || about === null) return { do: 'wait' }
+  if (restMs > 0) return { do: 'wait', ms: restMs }
+  if (about === undefined) return { do: 'ask' }
+  if (about.trial) return view.hasReported ? { do: 'keep', build: about.build } : { do: 'wait' }
+  if (!image || image.build <= about.build || view.isBad) return { do: 'wait' }
+  const present = attempt?.sum === image.sum ? attempt : undefined
+  if (present && present.error !== null) return { do: 'wait' }
+  if (image.size > about.room)
+    return { do: 'give_up', image, error: `its ${image.size} bytes do not fit into ${about.room}` }
+  if (present && present.tries >= view.maxTries)
+    return { do: 'give_up', image, error: `the controller keeps firmware ${about.build}` }
+  if (afterMs > 0) return { do: 'wait', ms: afterMs }
+  if (!view.isIdle || !view.isAlone) return { do: 'wait' }
+  if (sent === undefined || !bytes) return { do: 'begin', image }
+  if (sent >= image.size) return { do: 'use', image }
+  const block = bytes.subarray(sent, sent + BLOCK_BYTES)
+  return { do: 'block', at: sent, data: Buffer.from(block).toString('base64url') }
+}

@@ -1,0 +1,208 @@
+import type { FrameBody, Refusal } from '../../protocol/serial/frames.ts'
+import type { FirmwareImage } from '../hardware/firmware-images.ts'
+import type { FirmwareRequest } from '../hardware/link-state.ts'
+import type { Context } from './context.ts'
+import { checkUpdates } from './housekeeping.ts'
+import { binDevice } from './layout.ts'
+import {
+  firmwareStep,
+  isUpdating,
+  newBoard,
+  type BoardFirmware,
+  type FirmwareAttempt,
+  type FirmwareStep,
+} from './firmware-step.ts'
+
+/**
+ * Updates of the controllers' firmware (serial SPEC §12). The hub sends an image while no order is in progress and nothing
+ * moves. The controller stores each block, so the transfer continues after a cut.
+ */
+
+/** A controller has connected. Only the hub's own controllers are updated. */
+export function meetFirmware({ firmware, images, devices }: Context, controller: string): void {
+  firmware.delete(controller)
+  if (images.length > 0 && devices.isUp(controller)) firmware.set(controller, newBoard())
+}
+
+/** The connection is lost. A controller that restarts for its new firmware stays the only one under update. */
+export function loseFirmware({ firmware }: Context, controller: string): void {
+  if (firmware.get(controller)?.isSwitching !== true) firmware.delete(controller)
+}
+
+/** The controller reports its firmware. */
+export function noteFirmware(context: Context, controller: string, about: FrameBody<'FW'>): void {
+  const board = context.firmware.get(controller)
+  if (!board) return
+  Object.assign(board, { about, isWaiting: false })
+  const attempt = attemptOf(context, controller)
+  if (attempt && !about.trial && about.build >= attempt.build) setAttempt(context, controller, undefined)
+}
+
+/** The controller took a request, or refused it. */
+export function noteFirmwareAnswer(
+  context: Context,
+  controller: string,
+  request: FirmwareRequest,
+  why: Refusal | undefined,
+): void {
+  const board = context.firmware.get(controller)
+  if (!board) return
+  // FW follows the acknowledgement of FWQ.
+  if (request.type === 'FWQ' && why === undefined) return
+  board.isWaiting = false
+  if (why !== undefined) return noteRefused(context, controller, board, request, why)
+  switch (request.type) {
+    case 'FWQ':
+      return
+    case 'IMG':
+      board.sent = board.about?.sum === request.sum ? (board.about.at ?? 0) : 0
+      return
+    case 'BLK':
+      board.sent = request.at + Buffer.from(request.data, 'base64url').length
+      return
+    case 'USE':
+      board.isSwitching = true
+      return
+    case 'KEEP':
+      context.log.info({ controller, firmware: request.build }, 'the controller keeps its new firmware')
+      if (board.about) board.about = { ...board.about, trial: false }
+      setAttempt(context, controller, undefined)
+  }
+}
+
+function noteRefused(
+  context: Context,
+  controller: string,
+  board: BoardFirmware,
+  request: FirmwareRequest,
+  why: Refusal,
+): void {
+  if (request.type === 'FWQ') return void (board.about = null)
+  const { runtime, settings } = context
+  board.notBefore = runtime.clock.monotonic() + settings.firmware.retryMs
+  if (why === 'busy') return
+  const image = board.about && imageOf(context, board.about.kind)
+  const isFinal = why === 'bad_signature' || (request.type === 'IMG' && why !== 'memory_fault')
+  if (image && isFinal) return giveUp(context, controller, image, `the controller refuses it: ${why}`)
+  // The transfer begins again by the controller's report. A controller that cannot store an image is given up in the end.
+  if (image && request.type !== 'USE') countTry(context, controller, image)
+  Object.assign(board, { about: undefined, sent: undefined, bytes: undefined })
+}
+
+/** Requests the next step of each controller. Returns the milliseconds until time alone requires a step. */
+export function watchFirmware(context: Context): number | undefined {
+  const { firmware, images, layout } = context
+  if (images.length === 0) return undefined
+  const waits = layout.controllers.flatMap((controller) => {
+    const board = firmware.get(controller)
+    return (board && takeStep(context, controller, board)) ?? []
+  })
+  return waits.length > 0 ? Math.min(...waits) : undefined
+}
+
+function takeStep(context: Context, controller: string, board: BoardFirmware): number | undefined {
+  const { settings, runtime, startedAt, state, layout, devices, firmware, cycling } = context
+  const now = runtime.clock.monotonic()
+  const image = board.about ? imageOf(context, board.about.kind) : undefined
+  const attempts = Object.entries(state.facts.get('firmware'))
+  const step = firmwareStep({
+    board,
+    image,
+    attempt: attemptOf(context, controller),
+    isBad: attempts.some(([id, { sum, error }]) => id !== controller && sum === image?.sum && error !== null),
+    isReconciled: devices.isUp(controller) && state.controllers.find(controller)?.reconciled === true,
+    hasReported: layout.bins.every(
+      ({ number }) =>
+        layout.controllerOf(binDevice(number)) !== controller || devices.bin(number).hasReported,
+    ),
+    isIdle:
+      state.orders.unfinished().length === 0 &&
+      state.operations.open().length === 0 &&
+      cycling.size === 0 &&
+      state.acceptances.open() === undefined,
+    isAlone: [...firmware].every(([id, other]) => id === controller || !isUpdating(other)),
+    restMs: Math.max(0, board.notBefore - now),
+    afterMs: Math.max(0, startedAt + settings.firmware.afterMs - now),
+    maxTries: settings.firmware.tries,
+  })
+  return perform(context, controller, board, step)
+}
+
+function perform(
+  context: Context,
+  controller: string,
+  board: BoardFirmware,
+  step: FirmwareStep,
+): number | undefined {
+  const send = (request: FirmwareRequest): void => sendAfterCommit(context, controller, board, request)
+  switch (step.do) {
+    case 'wait':
+      return step.ms
+    case 'ask':
+      return void send({ type: 'FWQ', v: 1 })
+    case 'keep':
+      return void send({ type: 'KEEP', build: step.build })
+    case 'begin':
+      return void begin(context, controller, board, step.image)
+    case 'block':
+      return void send({ type: 'BLK', at: step.at, data: step.data })
+    case 'use':
+      countTry(context, controller, step.image)
+      return void send({ type: 'USE', sum: step.image.sum })
+    case 'give_up':
+      return void giveUp(context, controller, step.image, step.error)
+  }
+}
+
+function sendAfterCommit(
+  { store, controllers, checkpoint }: Context,
+  controller: string,
+  board: BoardFirmware,
+  request: FirmwareRequest,
+): void {
+  store.afterCommit(() => {
+    board.isWaiting = true
+    checkpoint(`core.before-firmware-${request.type}`)
+    controllers.updateFirmware(controller, request)
+    checkpoint(`core.after-firmware-${request.type}`)
+  })
+}
+
+function begin(context: Context, controller: string, board: BoardFirmware, image: FirmwareImage): void {
+  const { log, runtime, settings } = context
+  const { kind, build, size, sum } = image
+  board.bytes = image.read()
+  if (board.bytes) {
+    log.info({ controller, firmware: build }, 'the hub sends a new firmware to a controller')
+    return sendAfterCommit(context, controller, board, { type: 'IMG', kind, build, size, sum })
+  }
+  board.notBefore = runtime.clock.monotonic() + settings.firmware.retryMs
+  log.warn({ controller, firmware: build }, 'the file of a firmware cannot be read, or has changed')
+}
+
+function countTry(context: Context, controller: string, { kind, build, sum }: FirmwareImage): void {
+  const present = attemptOf(context, controller)
+  const tries = present?.sum === sum ? present.tries : 0
+  setAttempt(context, controller, { kind, build, sum, tries: tries + 1, error: null })
+}
+
+function giveUp(context: Context, controller: string, image: FirmwareImage, error: string): void {
+  const { kind, build, sum } = image
+  context.log.error({ controller, firmware: build, error }, 'the hub gives a firmware up')
+  const present = attemptOf(context, controller)
+  setAttempt(context, controller, { kind, build, sum, tries: present?.tries ?? 0, error })
+  Object.assign(context.firmware.get(controller) ?? {}, { sent: undefined, bytes: undefined })
+}
+
+const attemptOf = ({ state }: Context, controller: string): FirmwareAttempt | undefined =>
+  state.facts.get('firmware')[controller]
+
+function setAttempt(context: Context, controller: string, attempt: FirmwareAttempt | undefined): void {
+  const { [controller]: former, ...others } = context.state.facts.get('firmware')
+  if (former === undefined && attempt === undefined) return
+  context.state.facts.set('firmware', { ...others, ...(attempt && { [controller]: attempt }) })
+  checkUpdates(context)
+}
+
+const imageOf = ({ images }: Context, kind: string): FirmwareImage | undefined =>
+  images.find((image) => image.kind === kind)

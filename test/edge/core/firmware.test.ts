@@ -1,0 +1,164 @@
+import { assert, integer, property } from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { defaultCoreSettings } from '../../../protocol/settings/hub-limits.ts'
+import { HANGS, makeImage } from '../../../simulator/firmware/image.ts'
+import { Crash, TestHub } from '../../world/hub.ts'
+import { imageOf } from '../../world/firmware.ts'
+
+const MINUTE = 60_000
+const CONTROLLERS = ['bins', 'vending', 'cold'] as const
+const program = 'a program of several blocks '.repeat(40)
+
+/** A hub that has an image and has connected, ten minutes before its first transfer. */
+function hubWith(bytes = makeImage({ build: 2 }, program)): TestHub {
+  const bench = new TestHub()
+  bench.images = [imageOf(bytes)]
+  bench.begin()
+  bench.apply(bench.snapshot())
+  bench.run(2000)
+  return bench
+}
+
+/** The build that each controller runs, by the simulator. */
+const builds = (bench: TestHub): number[] =>
+  CONTROLLERS.map((id) => {
+    const running = bench.room.controllers
+      .get(id)!
+      .flash()
+      .findLast((entry): entry is { running: { build: number; state: string } } => 'running' in entry)
+    return running === undefined ? 1 : running.running.state === 'kept' ? running.running.build : NaN
+  })
+
+const failed = (bench: TestHub): string[] =>
+  bench.core
+    .alarms()
+    .filter(({ code }) => code === 'update_failed')
+    .map(({ subject, detail }) => `${subject}: ${detail}`)
+
+describe('an update of the controllers’ firmware', () => {
+  test('the hub updates one controller after another, ten minutes after its start, and sells afterwards', () => {
+    const bench = hubWith()
+    bench.run(9 * MINUTE)
+    expect(builds(bench)).toEqual([1, 1, 1])
+    bench.run(2 * MINUTE)
+    expect(builds(bench)).toEqual([2, 2, 2])
+    expect(bench.logged('info').filter((line) => line.includes('new firmware'))).toEqual(
+      CONTROLLERS.flatMap(() => [
+        'the hub sends a new firmware to a controller',
+        'the controller keeps its new firmware',
+      ]),
+    )
+    bench.queue(1, { 4: 1 })
+    expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+    expect(failed(bench)).toEqual([])
+  })
+
+  test('a hub without a newer image, or with an image of another kind, sends nothing', () => {
+    for (const bytes of [makeImage({ build: 1 }), makeImage({ kind: 'other', build: 9 })]) {
+      const bench = hubWith(bytes)
+      bench.run(15 * MINUTE)
+      expect(builds(bench)).toEqual([1, 1, 1])
+      expect(bench.logged('info')).not.toContain('the hub sends a new firmware to a controller')
+    }
+  })
+
+  test('an order interrupts a transfer between two blocks, and nothing is sent before it has ended', () => {
+    const bench = hubWith()
+    const sent = (): number => bench.passed.filter((point) => point === 'core.before-firmware-BLK').length
+    expect(bench.runUntil(() => sent() > 3, 11 * MINUTE)).toBe(true)
+    bench.queue(1, { 4: 1 })
+    const before = sent()
+    expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+    bench.run(5 * MINUTE)
+    expect([sent(), builds(bench)]).toEqual([before, [1, 1, 1]])
+    bench.command({ name: 'cancel_order', order_id: bench.order(1, {}).order_id })
+    bench.run(2 * 60 * MINUTE)
+    expect(builds(bench)).toEqual([2, 2, 2])
+  })
+
+  test('a firmware that hangs is given up after three attempts; its controller sells with the former one, and no other gets it', () => {
+    const bench = hubWith(makeImage({ build: 2 }, HANGS))
+    bench.run(11 * MINUTE)
+    bench.queue(1, { 4: 1 })
+    bench.run(10 * MINUTE)
+    expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+    bench.run(2 * 60 * MINUTE)
+    expect(builds(bench)).toEqual([1, 1, 1])
+    expect(failed(bench)).toEqual(['controller bins: firmware 2: the controller keeps firmware 1'])
+    bench.queue(2, { 5: 1 })
+    expect(bench.runUntil(() => bench.phase(2) === 'ready')).toBe(true)
+    bench.images = [imageOf(makeImage({ build: 3 }, program))]
+    bench.restart()
+    bench.run(3 * 60 * MINUTE)
+    expect([builds(bench), failed(bench)]).toEqual([[3, 3, 3], []])
+  })
+
+  test('an image of another maker is refused at once, and raises one alarm', () => {
+    const forged = Buffer.from(makeImage({ build: 2 }, program))
+    forged[forged.length - 1]! ^= 1
+    const bench = hubWith(forged)
+    bench.run(60 * MINUTE)
+    expect(builds(bench)).toEqual([1, 1, 1])
+    expect(failed(bench)).toEqual(['controller bins: firmware 2: the controller refuses it: bad_signature'])
+  })
+
+  test('a hub whose controllers know no updates uses them as before', () => {
+    const bench = new TestHub(1, new Map(CONTROLLERS.map((id) => [id, 2])))
+    bench.images = [imageOf(makeImage({ build: 2 }))]
+    bench.begin()
+    bench.apply(bench.snapshot())
+    bench.run(12 * MINUTE)
+    expect(builds(bench)).toEqual([1, 1, 1])
+    bench.queue(1, { 4: 1 })
+    expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  })
+
+  test('a crash at any point of an update leaves a controller that the next life updates, with each unit dispensed once', () => {
+    assert(
+      property(integer({ min: 0, max: 140 }), integer({ min: 0, max: 140 }), (first, second) => {
+        const bench = hubWith()
+        for (const at of [first, second]) {
+          let passed = 0
+          bench.onCheckpoint = (point) => {
+            if (point.includes('firmware') && passed++ === at) throw new Crash(point)
+          }
+          bench.run(12 * MINUTE)
+          bench.onCheckpoint = () => {}
+          if (!bench.alive) bench.begin()
+          bench.apply(bench.snapshot())
+          bench.run(100)
+        }
+        bench.queue(1, { 4: 1 })
+        expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+        bench.command({ name: 'cancel_order', order_id: bench.order(1, {}).order_id })
+        expect(bench.dispenses()).toHaveLength(1)
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  test('power cuts of controllers at any instant of an update leave a whole firmware, and the update is completed or given up', () => {
+    assert(
+      property(integer({ min: 1, max: 20_000 }), integer({ min: 0, max: 2 }), (everyMs, which) => {
+        const bench = hubWith()
+        bench.run(10 * MINUTE - 3000)
+        for (let cut = 0; cut < 12; cut += 1) {
+          bench.run(everyMs)
+          bench.fault('brown_out', CONTROLLERS[which])
+        }
+        bench.run(60 * MINUTE)
+        const now = builds(bench)
+        if (failed(bench).length === 0) expect(now).toEqual([2, 2, 2])
+        else for (const build of now) expect([1, 2]).toContain(build)
+        bench.queue(1, { 4: 1 })
+        expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+        expect(bench.dispenses()).toHaveLength(1)
+      }),
+      { numRuns: 10 },
+    )
+  })
+})
+
+test('the pause before the first transfer is longer than the time in which a release of the hub is confirmed', () => {
+  expect(defaultCoreSettings.firmware.afterMs).toBeGreaterThan(5 * MINUTE)
+})
