@@ -1,5 +1,5 @@
 import * as files from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { makeFolder } from '../protocol/model/make-folder.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines } from '../protocol/model/hardware.ts'
@@ -7,7 +7,6 @@ import type { Log } from '../protocol/model/log.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { EdgeConfig } from './config.ts'
-import { readImages } from './hardware/firmware-images.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
 import { createHub, type Hub, type HubOptions } from './hub.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
@@ -15,14 +14,16 @@ import { lockStore, type StoreLock } from './journal/store-lock.ts'
 import { openStore, type Store } from './journal/store.ts'
 import type { createRecent } from './recent.ts'
 import type { Running } from './runner.ts'
-import { updateFiles } from './update/files.ts'
 
 export interface OpenHub extends Running {
   hub: Hub
   store: Store
 }
 
-interface Parts extends Pick<HubOptions, 'lastError' | 'certificates' | 'desired' | 'isStart' | 'board'> {
+interface Parts extends Pick<
+  HubOptions,
+  'lastError' | 'certificates' | 'desired' | 'isStart' | 'board' | 'images'
+> {
   life: Runtime
   log: Log
   gpio: GpioLines
@@ -47,7 +48,7 @@ export function lockJournal(path: string, { clock }: Runtime): StoreLock {
 /** Opens the journal and starts the hub on it. Throws a `StorageError` if the storage cannot be used. */
 export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
   const { life, log, gpio, openTransport, software, recent, lastError, certificates } = parts
-  const { desired, isStart, board } = parts
+  const { desired, isStart, board, images = [] } = parts
   const { hardware, store: path } = config
   const lock = parts.held ?? lockJournal(path, life)
   let store: Store | undefined
@@ -88,7 +89,7 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
         ...(certificates && { certificates }),
         desired,
         description: config.description,
-        images: readImages([join(import.meta.dirname, '../firmware'), updateFiles(path).firmware], log),
+        images,
         ...(isStart !== undefined && { isStart }),
         ...(board && { board }),
       })

@@ -14,6 +14,7 @@ import type { EdgeConfig } from './config.ts'
 import { startApplying } from './applying.ts'
 import type { DesiredStates } from './desired/desired-states.ts'
 import { boardVitals } from './diagnosis/vitals.ts'
+import { readImages } from './hardware/firmware-images.ts'
 import { StorageError } from './journal/storage-error.ts'
 import type { StoreLock } from './journal/store-lock.ts'
 import { createFront } from './local-api/front.ts'
@@ -24,6 +25,7 @@ import type { createRecent } from './recent.ts'
 import { createRunner } from './runner.ts'
 import type { Serving } from './serving.ts'
 import { extendTimeouts, failingProbes, restoreTimeouts, type Notify } from './supervision.ts'
+import { updateFiles } from './update/files.ts'
 import { startWaiting, type Waiting } from './waiting.ts'
 
 /** Added to a motion's limit: the time to ask its controller for the result. */
@@ -170,6 +172,11 @@ export class Resident {
         desired,
         isStart,
         board: () => boardVitals(dirname(config.store)),
+        // The program's own folder, and a folder for files of a person.
+        images: readImages(
+          [join(import.meta.dirname, '../firmware'), updateFiles(config.store).firmware],
+          log,
+        ),
       })
     } finally {
       restoreTimeouts(notify, checkMs, watchdogMs)

@@ -49,6 +49,8 @@ export interface BuildOptions {
   processor: Processor
   /** The folder that gets the files. */
   out: string
+  /** Files with firmware of controllers, for the hub's package. */
+  images: readonly string[]
   progress: Progress
 }
 
@@ -57,7 +59,7 @@ export interface BuildOptions {
  * the command `larder`. Dependencies are those of the lock file.
  */
 export async function buildPackage(options: BuildOptions): Promise<BuiltPackage> {
-  const { root, name, processor, out, progress } = options
+  const { root, name, processor, out, images, progress } = options
   const manifest = readManifest(root, name)
   const version = versionOf(checkedOut(root))
   const work = mkdtempSync(join(tmpdir(), 'larder-package-'))
@@ -76,6 +78,7 @@ export async function buildPackage(options: BuildOptions): Promise<BuiltPackage>
     for (const folder of native) copyPackage(sourceOf(root, folder, work), program, folder, target.arch)
     if (native.includes('node_modules/epoll')) compileEpoll(root, target, program)
     placeNode(target, program)
+    for (const image of images) put(image, join(program, 'firmware'))
     placeProgram(root, program, manifest, { version, processor })
     const parts = `${JSON.stringify(sbomOf(root, { name: manifest.name, version }, [...inside, ...native]), null, 1)}\n`
     writeFileSync(join(program, 'sbom.cdx.json'), parts)

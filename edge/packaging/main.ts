@@ -1,6 +1,8 @@
 import '../../protocol/require-node.ts'
-import { resolve } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { readImageHeader } from '../../protocol/serial/image.ts'
 import { progressOn } from '../../protocol/model/progress.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { buildPackage } from './build-package.ts'
@@ -8,13 +10,14 @@ import { packageNames } from './manifest.ts'
 import { sign, writeSums } from './sums.ts'
 import { NODE, processors, thisProcessor } from './target.ts'
 
-const usage = `Usage: npm run package -- ${packageNames.join('|')} [--arch ${processors.join('|')}] [--sign KEY] [--out DIR]
+const usage = `Usage: npm run package -- ${packageNames.join('|')} [--arch ${processors.join('|')}] [--firmware DIR] [--sign KEY] [--out DIR]
 
 Makes a Debian package and a tarball of a hub's services or of the cloud, with Node ${NODE.version}, and a list of their parts
 (CycloneDX). They go to DIR, or to .build/packages, beside SHA256SUMS with the checksums of all packages there.
 
-  --arch   processor of the packages (default: this machine's); another one needs its compiler (g++-aarch64-linux-gnu)
-  --sign   private key of OpenSSH that signs each file: FILE.sig
+  --arch      processor of the packages (default: this machine's); another one needs its compiler (g++-aarch64-linux-gnu)
+  --firmware  folder with firmware of controllers (*.img, protocol/serial/SPEC.md §12), which the hub's package then contains
+  --sign      private key of OpenSSH that signs each file: FILE.sig
 `
 
 function readArguments() {
@@ -22,6 +25,7 @@ function readArguments() {
     allowPositionals: true,
     options: {
       arch: { type: 'string', default: thisProcessor ?? process.arch },
+      firmware: { type: 'string' },
       sign: { type: 'string' },
       out: { type: 'string', default: '.build/packages' },
       help: { type: 'boolean', default: false },
@@ -31,16 +35,27 @@ function readArguments() {
   return { name: positionals[0], ...values }
 }
 
+function imagesOf(name: string, folder: string): string[] {
+  if (name !== 'hub') throw new Error('--firmware: only the package of a hub contains firmware')
+  const names = readdirSync(folder).filter((file) => file.endsWith('.img'))
+  const files = names.map((file) => join(folder, file))
+  const wrong = files.find((file) => !readImageHeader(readFileSync(file)))
+  if (wrong !== undefined || files.length === 0)
+    throw new Error(`--firmware: ${wrong ?? folder}: no image of a firmware`)
+  return files
+}
+
 const progress = progressOn(process.stderr, systemRuntime().clock)
 try {
-  const { name: given, arch, sign: key, out, help } = readArguments()
+  const { name: given, arch, firmware, sign: key, out, help } = readArguments()
   const name = packageNames.find((known) => known === given)
   const processor = processors.find((known) => known === arch)
   if (help) process.stdout.write(usage)
   else if (name === undefined) throw new Error(`a package is needed: ${packageNames.join(' or ')}`)
   else if (processor === undefined) throw new Error(`--arch: ${processors.join(' or ')}, not ${arch}`)
   else {
-    const options = { root: process.cwd(), name, processor, out: resolve(out), progress }
+    const images = firmware === undefined ? [] : imagesOf(name, resolve(firmware))
+    const options = { root: process.cwd(), name, processor, out: resolve(out), images, progress }
     const { files, installedBytes, isTried } = await buildPackage(options)
     const all = [...files, writeSums(options.out)]
     if (key !== undefined) for (const file of all) sign(file, resolve(key))

@@ -64,9 +64,9 @@ const kinds = {
   },
   update_failed: {
     severity: 'warning',
-    what: 'did not work at the hub, which has returned to the former version',
+    what: 'failed in an update, and the former version is in use again',
     remedy:
-      'Read the error and correct the cause. Settings and hardware descriptions: larder hubs set stores the next version.',
+      'Read the error and correct the cause. Settings and hardware descriptions: larder hubs set stores the next version. Firmware of a controller: the next release of the hub contains it with a greater number.',
     ends: 'at_once',
     byHub: true,
   },
