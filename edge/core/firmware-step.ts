@@ -57,7 +57,7 @@ export interface FirmwareView {
   hasReported: boolean
   /** No order is in progress, and nothing moves. */
   isIdle: boolean
-  /** No other controller is updated. */
+  /** The hub updates no further controller. */
   isAlone: boolean
   /** Milliseconds until the controller may be asked again after a refusal. */
   restMs: number

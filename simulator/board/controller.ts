@@ -59,6 +59,11 @@ export class Controller {
     return this.#isPowered
   }
 
+  /** One of its motors runs. */
+  get isMoving(): boolean {
+    return this.#terminals.isMoving
+  }
+
   /** A host has a session, as the board's lamp shows it. */
   get hasSession(): boolean {
     return this.#lamp === 'on'
@@ -228,6 +233,10 @@ class Terminals {
         onEnd,
       )
     return this.#known(this.#binAt(device), device).run(action, uuidOfOp(op), onEnd)
+  }
+
+  get isMoving(): boolean {
+    return this.#motions.size > 0
   }
 
   /** Stops a motor. Returns whether it had moved. */

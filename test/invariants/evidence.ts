@@ -58,6 +58,8 @@ export interface WorldEvidence {
   shelves: readonly { location: string; initial: number; restocked: number; now: number }[]
   /** Operations with a command that left before their intent was committed, if the line was observed. */
   unjournaled: readonly string[]
+  /** Blocks of a firmware that a controller stored while one of its motors ran, if observed. */
+  hasty?: readonly string[]
   /** Motors that ran for longer than their command allowed, if observed. Milliseconds. */
   overran: readonly { operation_id: string; ms: number; allowedMs: number }[]
   /**

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeImage } from '../../simulator/firmware/image.ts'
 import { rules } from '../../simulator/board-test/run.ts'
 import { commandOf } from '../support/programs.ts'
 import { service } from '../support/services.ts'
@@ -49,12 +50,20 @@ function run(args: readonly string[]): Promise<Done> {
   })
 }
 
+const kinds: Record<string, string> = { 'built-in': 'larder-sim', example: 'example-py' }
+
 function boardTest(controller: string, ...more: string[]): Promise<Done> {
+  const image = join(folder, `${controller}.img`)
+  writeFileSync(
+    image,
+    makeImage({ kind: kinds[controller]!, build: 2 }, 'a program of five blocks '.repeat(20)),
+  )
   const body = `JSON.stringify({state: '{}', controller: '${controller}'})`
   const relay = `${process.execPath} -e "fetch('${url}/api/hubs/1/power', {method: 'POST', body: ${body}})"`
   const port = join(folder, 'ports', controller)
   const hardware = join(folder, 'hardware.json')
   const where = ['--port', port, '--hardware', hardware, '--controller', controller, '--relay', relay]
+  where.push('--firmware', image)
   return run([...where, ...more])
 }
 

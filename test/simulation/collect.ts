@@ -16,6 +16,7 @@ export async function collect({ hubId, room, hub }: Site, { store, bank, watch }
       refOfOperation: room.refOfOperation,
       doubleDropsRaised: true,
       unjournaled: room.unjournaled,
+      hasty: room.hasty,
       overran: room.overran,
       soldUnproven: room.cold.unproven,
     },

@@ -18,6 +18,7 @@ import { hardwareOf } from './hardware.ts'
 import type { Network } from './network.ts'
 import type { Room } from './room.ts'
 import type { Life, Scheduler } from './scheduler.ts'
+import { imageOf } from '../world/firmware.ts'
 import { LineObserver } from './line-observer.ts'
 import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 
@@ -30,6 +31,7 @@ interface Parts {
   crashPoints: CrashPoints
   hubId?: number
   settings?: HubSettings
+  image?: Buffer | undefined
   /** A copy of another board's card, with which this board starts. */
   card?: Buffer
 }
@@ -154,6 +156,7 @@ export class HubNode {
             checkpoint,
             settings,
             certificates: () => this.certificates,
+            images: this.#parts.image ? [imageOf(this.#parts.image)] : [],
             desired: {
               offer() {},
               failedUpdate: () => null,

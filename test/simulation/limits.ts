@@ -1,6 +1,7 @@
 import type { GatewayLimits } from '../../cloud/platform/settings/gateway-limits.ts'
 import { defaultLimits, type CloudSettings } from '../../cloud/platform/settings/limits.ts'
 import { defaultHubSettings, type HubSettings } from '../../protocol/settings/hub-limits.ts'
+import { HANGS, makeImage } from '../../simulator/firmware/image.ts'
 import type { Chance } from './chance.ts'
 
 const MINUTE = 60_000
@@ -27,6 +28,8 @@ export interface Limits {
   rules: CloudSettings
   gateway: GatewayLimits
   hub: HubSettings
+  /** The firmware that the hubs have for their controllers; undefined in most seeds. */
+  image: Buffer | undefined
 }
 
 /** Slow motors run longer than this, and their controllers stop them. */
@@ -72,6 +75,7 @@ export function drawLimits(chance: Chance): Limits {
       },
       batchBytes: limit(defaultLimits.gateway.batchBytes),
     },
+    image: undefined,
     hub: {
       storage,
       // Pings on idle lines would be most of the cost of a seed.
@@ -98,5 +102,9 @@ export function drawLimits(chance: Chance): Limits {
   // Drawn last, so that the other draws stay the same.
   if (chance.happens(0.3)) limits.hub.core.maxMs = hasty
   if (chance.happens(0.4)) Object.assign(limits.hub.core, perishable)
+  if (chance.happens(0.3)) {
+    limits.hub.core.firmware = { ...core.firmware, afterMs: chance.between(0, 3 * MINUTE) }
+    limits.image = makeImage({ build: 2 }, chance.happens(0.2) ? HANGS : 'x'.repeat(chance.between(1, 9000)))
+  }
   return limits
 }

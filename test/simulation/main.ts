@@ -126,6 +126,7 @@ function summarize(coverage: Coverage): void {
     ['redemptions', 'redemption '],
     ['commands', 'command '],
     ['customers', 'customer '],
+    ['controllers at the end', 'firmware '],
   ] as const)
     console.log(`${title}\n${coverage.lines(prefix).join('\n')}`)
   const missed = [

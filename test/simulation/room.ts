@@ -4,7 +4,7 @@ import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
 import { decodeFrame, uuidOfOp } from '../../protocol/serial/codec.ts'
 import type { WorldRecord } from '../../simulator/physics/world-state.ts'
 import { SimulatedHub } from '../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../../simulator/storage/append-log.ts'
+import { memoryStorage, type SimulatorStorage } from '../../simulator/storage/append-log.ts'
 import { unitOfRef } from '../../edge/core/operations/intend.ts'
 import type { Chance } from './chance.ts'
 import { ColdWatch, type ColdRules } from './cold-watch.ts'
@@ -44,6 +44,8 @@ export class Room {
   readonly refOfOperation = new Map<string, string>()
   /** Commands that left before their intent was committed (I1). */
   readonly unjournaled: string[] = []
+  /** Blocks of a firmware that a controller stored while one of its motors ran. */
+  readonly hasty: string[] = []
   /** Motors that ran longer than their command allowed (I7), with the times. */
   readonly overran: { operation_id: string; ms: number; allowedMs: number }[] = []
   readonly #allowedMs = new Map<string, number>()
@@ -64,7 +66,7 @@ export class Room {
     this.hub = new SimulatedHub({
       hardware: hardwareOf(hubId),
       runtime: { clock: scheduler.clock(this.#life, () => 0), random: chance },
-      storage: memoryStorage(),
+      storage: this.#watchedStorage(),
       log: silentLog,
       lineLatencyMs: () => chance.between(1, 4),
       timing: warmingMs === undefined ? {} : { warmingMs },
@@ -77,6 +79,24 @@ export class Room {
       })),
     })
     this.hub.world.chronicle.onRecord((record) => this.#watch(record))
+  }
+
+  /** The boards' flash, observed. */
+  #watchedStorage(): SimulatorStorage {
+    const storage = memoryStorage()
+    return {
+      ...storage,
+      open: <Entry>(name: string) => {
+        const log = storage.open<Entry>(name)
+        const append = (entry: Entry): void => {
+          const isBlock = 'block' in (entry as object)
+          if (isBlock && this.hub.controllers.get(name.replace('memory-', ''))?.isMoving)
+            this.hasty.push(name)
+          log.append(entry)
+        }
+        return { ...log, append }
+      },
+    }
   }
 
   #watch(record: WorldRecord): void {

@@ -4,6 +4,7 @@ import { startWithFaults, calm, startStorm } from './blows.ts'
 import { CUSTOMERS } from './cloud-books.ts'
 import type { Coverage } from './coverage.ts'
 import { liveCustomer } from './customer.ts'
+import { firmwareOf } from '../world/firmware.ts'
 import { collect } from './collect.ts'
 import { operateAtRandom, putInOrder } from './technician.ts'
 import { World } from './world.ts'
@@ -78,6 +79,10 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
   if (failure !== undefined) return { seed, violations: [], failure, coverage, evidence: [] }
   const evidence = await Promise.all(sites.map((site) => collect(site, world)))
   for (const one of evidence) note(one, coverage)
+  if (world.limits.image)
+    for (const { room } of sites)
+      for (const controller of room.hub.controllers.values())
+        coverage.hit(`firmware ${firmwareOf(controller)}`)
   return { seed, violations: evidence.flatMap(violationsOf), failure, coverage, evidence }
 }
 

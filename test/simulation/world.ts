@@ -83,9 +83,19 @@ export class World implements Stage {
 
   #openHub(hubId: number, room: Room, card?: Buffer): HubNode {
     const { scheduler, network, coverage, chance } = this
-    const settings = this.limits.hub
+    const { hub: settings, image } = this.limits
     const crashPoints = this.#crashes.hub
-    const parts = { scheduler, network, room, coverage, crashPoints, hubId, settings, chance: chance.fork() }
+    const parts = {
+      scheduler,
+      network,
+      room,
+      coverage,
+      crashPoints,
+      hubId,
+      settings,
+      image,
+      chance: chance.fork(),
+    }
     return new HubNode({ ...parts, ...(card && { card }) })
   }
 

@@ -1,8 +1,20 @@
 import type { FirmwareImage } from '../../edge/hardware/firmware-images.ts'
+import type { Controller } from '../../simulator/board/controller.ts'
 import { readImageHeader } from '../../protocol/serial/image.ts'
 import { sumOf } from '../../simulator/firmware/image.ts'
+
+interface Running {
+  build: number
+  state: string
+}
 
 /** An image as a hub has it in a file. */
 export function imageOf(bytes: Uint8Array): FirmwareImage {
   return { ...readImageHeader(bytes)!, size: bytes.length, sum: sumOf(bytes), read: () => bytes }
+}
+
+/** The firmware of a simulated controller, by its flash: `2 kept`, `2 trial`, `1 kept`. */
+export function firmwareOf(controller: Controller): string {
+  const running = controller.flash().findLast((entry): entry is { running: Running } => 'running' in entry)
+  return running ? `${running.running.build} ${running.running.state}` : '1 kept'
 }
