@@ -125,32 +125,32 @@ function takeStep(context: Context, controller: string, board: BoardFirmware): n
     afterMs: Math.max(0, startedAt + settings.firmware.afterMs - now),
     maxTries: settings.firmware.tries,
   })
-  return perform(context, controller, board, step)
+  if (step.do === 'wait') return step.ms
+  perform(context, controller, board, step)
+  return undefined
 }
 
 function perform(
   context: Context,
   controller: string,
   board: BoardFirmware,
-  step: FirmwareStep,
-): number | undefined {
+  step: Exclude<FirmwareStep, { do: 'wait' }>,
+): void {
   const send = (request: FirmwareRequest): void => sendAfterCommit(context, controller, board, request)
   switch (step.do) {
-    case 'wait':
-      return step.ms
     case 'ask':
-      return void send({ type: 'FWQ', v: 1 })
+      return send({ type: 'FWQ', v: 1 })
     case 'keep':
-      return void send({ type: 'KEEP', build: step.build })
+      return send({ type: 'KEEP', build: step.build })
     case 'begin':
-      return void begin(context, controller, board, step.image)
+      return begin(context, controller, board, step.image)
     case 'block':
-      return void send({ type: 'BLK', at: step.at, data: step.data })
+      return send({ type: 'BLK', at: step.at, data: step.data })
     case 'use':
       countTry(context, controller, step.image)
-      return void send({ type: 'USE', sum: step.image.sum })
+      return send({ type: 'USE', sum: step.image.sum })
     case 'give_up':
-      return void giveUp(context, controller, step.image, step.error)
+      return giveUp(context, controller, step.image, step.error)
   }
 }
 

@@ -185,7 +185,7 @@ export function createControllers(options: ControllersOptions, events: Controlle
         onResult: (frame) => events.onResult(id, outcomeOf(frame)),
         onEvent: (frame, boot) => events.onDevice(id, deviceEventOf(frame, boot)),
         onListed: (frames) => events.onListed(id, frames.map(storedOf)),
-        onFirmware: ({ seq: _, type: _type, ...firmware }) => events.onFirmware?.(id, firmware),
+        onFirmware: (frame) => events.onFirmware?.(id, frame),
         onAnswered: (request, why) => events.onAnswered?.(id, request, why),
         onRefused: (command, why) => events.onRefused(id, uuidOfOp(command.op), why),
       },
