@@ -7,7 +7,7 @@ import { pbkdf2Sync } from 'node:crypto'
 const TIMEOUT_MS = 5000
 /** MQTT 3.1.1 §3.2.2.3: identifier rejected, bad user name or password, not authorized. */
 const REFUSALS = [2, 4, 5]
-/** Node's code if the broker refuses the client's certificate. */
+/** Node's code if the broker refuses the client's certificate during the handshake (TLS 1.2). */
 const TLS_ALERT = /^ERR_SSL_.*_ALERT_/
 
 /** A hub's password, or its certificate and key (PEM). */
@@ -23,9 +23,14 @@ export function tryLogin(
   { url, ca, user, ...credential }: HubCredential,
   clock: Clock,
 ): Promise<'accepted' | 'refused' | 'unreachable'> {
+  // With TLS 1.3 a broker refuses a certificate after the handshake, and the reason may be lost with the connection.
+  let isReached = false
   const options = {
     ...socketOptions(ca, clock),
-    ...('client' in credential && { client: () => credential.client }),
+    ...('client' in credential && {
+      client: () => credential.client,
+      onCertificate: () => (isReached = true),
+    }),
   }
   const client = new MqttClient(() => openBrokerSocket(url, options), {
     protocolVersion: 4,
@@ -45,9 +50,9 @@ export function tryLogin(
     client.on('error', (error) => {
       const { code } = error as { code?: number | string }
       const isRefused = typeof code === 'number' ? REFUSALS.includes(code) : TLS_ALERT.test(code ?? '')
-      end(isRefused ? 'refused' : 'unreachable')
+      end(isRefused || isReached ? 'refused' : 'unreachable')
     })
-    client.on('close', () => end('unreachable'))
+    client.on('close', () => end(isReached ? 'refused' : 'unreachable'))
   })
 }
 
