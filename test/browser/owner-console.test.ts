@@ -13,6 +13,8 @@ import {
   overflowOf,
   picture,
   seriousProblems,
+  tabTo,
+  touchLong,
   type Visit,
   weightOf,
 } from '../support/browser.ts'
@@ -297,6 +299,64 @@ describe('the owner’s console', () => {
       await page.goto(here + link.pathname + link.hash)
       await page.getByText('The invitation is unknown, was accepted before', { exact: false }).waitFor()
       expect(problems.filter((text) => !/403|404/.test(text))).toEqual([])
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'an owner signs in, finds an order and refunds a unit with the keyboard alone',
+    async () => {
+      const order = await readyOrder()
+      const { page, problems } = await browser.open('about:blank', { width: 1400 })
+      page.setDefaultTimeout(PATIENCE_MS)
+      await page.clock.setFixedTime(at.shop.clock.now())
+      const press = async (name: RegExp): Promise<void> => {
+        await tabTo(page, name)
+        await page.keyboard.press('Enter')
+      }
+      await page.goto(`${served.base}/console/today`)
+      await page.getByRole('link', { name: 'Sign in' }).waitFor()
+      await press(/^Sign in$/)
+      await page.getByRole('button', { name: 'Owner' }).waitFor()
+      await press(/^Owner/)
+      await page.locator('[data-card="hubs"]').waitFor()
+      await press(/^Orders$/)
+      await page.getByRole('link', { name: String(order), exact: true }).waitFor()
+      await press(new RegExp(`^${order}$`))
+      await page.locator('[data-summary]').waitFor()
+      await press(/^Refund 1 unit/)
+      await page.locator('[data-hold="asked"]').waitFor()
+      await page.keyboard.press('Enter')
+      await page
+        .locator('[data-summary]')
+        .getByText(/refunded [\d.]+, 0 owed$/)
+        .waitFor()
+      expect(await at.shop.items(order)).toMatchObject([{ refunded_quantity: 1 }])
+      expect(problems).toEqual([])
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'an owner opens a bin by touch alone: a short touch moves nothing',
+    async () => {
+      await at.shop.hear()
+      await at.connectHub()
+      const page = await signIn('Owner', { hasTouch: true })
+      await page.getByLabel('Menu').tap()
+      await page.getByRole('link', { name: 'Hubs' }).tap()
+      await page.locator('[data-device="bin-1"]').tap()
+      const open = page.getByRole('button', { name: 'Open the door: bin 1' })
+      await open.tap()
+      await touchLong(page, open)
+      await page.getByText('Open the door: bin 1: done.').waitFor()
+      const acts = () =>
+        at.shop.context.db.kysely
+          .selectFrom('audit_log')
+          .select('action')
+          .where('action', '=', 'controls.open_bin')
+          .execute()
+      await expect.poll(acts, { timeout: PATIENCE_MS }).toHaveLength(1)
     },
     TEST_MS,
   )

@@ -12,6 +12,7 @@ import {
   overflowOf,
   picture,
   seriousProblems,
+  tabTo,
   type Visit,
   weightOf,
 } from '../support/browser.ts'
@@ -301,18 +302,25 @@ describe('the shop', () => {
       )
 
   browserTest(
+    'a customer buys by touch alone',
+    async () => {
+      const { page: shown } = await visit('/shop/1', { hasTouch: true })
+      await addButton(shown, 1).tap()
+      await shown.locator('[data-product="1"] [aria-live]').waitFor()
+      await shown.locator('[data-show-cart]').tap()
+      await shown.locator('[data-pay]').tap()
+      await status(shown, 'QUEUED')
+    },
+    TEST_MS,
+  )
+
+  browserTest(
     'a customer buys with the keyboard alone',
     async () => {
       const { page: shown } = await visit('/shop/1', { width: 1400 })
       const press = async (name: RegExp): Promise<void> => {
-        for (let step = 0; step < 60; step += 1) {
-          await shown.keyboard.press('Tab')
-          const label = await shown.evaluate<string>(
-            "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent",
-          )
-          if (name.test(label)) return shown.keyboard.press('Enter')
-        }
-        throw new Error(`Tab reaches no ${name.source}`)
+        await tabTo(shown, name)
+        await shown.keyboard.press('Enter')
       }
       await addButton(shown, 1).waitFor()
       await press(/^Add one/)

@@ -2,7 +2,7 @@ import axe from 'axe-core'
 import * as files from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type BrowserContext, chromium, type Locator, type Page } from 'playwright-core'
 import { onTestFinished, vi } from 'vitest'
 import { buildPages, pages } from '../../edge/packaging/pages.ts'
 import { type PageAssets, pageAssets } from '../../protocol/page-assets.ts'
@@ -43,6 +43,8 @@ async function buildOnce(workspace: 'cloud' | 'edge' | 'simulator'): Promise<voi
 export interface Visit {
   width: number
   colorScheme: 'light' | 'dark'
+  /** Whether the device has a touch screen. */
+  hasTouch: boolean
 }
 
 export interface Browser {
@@ -57,10 +59,10 @@ export async function openBrowser(): Promise<Browser> {
   const browser = await chromium.launch({ executablePath: onPath('chromium')!, args: chromiumFlags })
   let present: BrowserContext | undefined
   return {
-    async open(url, { width = 1400, colorScheme = 'light' } = {}) {
+    async open(url, { width = 1400, colorScheme = 'light', hasTouch = false } = {}) {
       // One page at a time: an abandoned page would still receive changes.
       await present?.close()
-      const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme })
+      const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, hasTouch })
       present = context
       // A page of a failed try would send its changes to the hub of the second try.
       onTestFinished(() => context.close())
@@ -73,6 +75,29 @@ export async function openBrowser(): Promise<Browser> {
     },
     close: () => browser.close(),
   }
+}
+
+/** Presses Tab until an element with this name has the focus. */
+export async function tabTo(page: Page, name: RegExp): Promise<void> {
+  for (let step = 0; step < 100; step += 1) {
+    await page.keyboard.press('Tab')
+    const label = await page.evaluate<string>(
+      "document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent",
+    )
+    if (name.test(label.trim())) return
+  }
+  throw new Error(`Tab reaches no ${name.source}`)
+}
+
+/** Touches an element for longer than a second. */
+export async function touchLong(page: Page, target: Locator): Promise<void> {
+  await target.scrollIntoViewIfNeeded()
+  const { x, y, width, height } = (await target.boundingBox())!
+  const devtools = await page.context().newCDPSession(page)
+  const touchPoints = [{ x: x + width / 2, y: y + height / 2 }]
+  await devtools.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints })
+  await page.waitForTimeout(1300)
+  await devtools.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] })
 }
 
 /** Problems that axe-core rates as serious or worse, one line each. */

@@ -25,8 +25,8 @@ const client = createClient({
 
 const ranges = [
   [10, '10 minutes'],
-  [60, '1 hour'],
-  [1440, '1 day'],
+  [60, 'hour'],
+  [1440, 'day'],
 ] as const
 
 const timeOf = (at: number, timeZone: string): string =>

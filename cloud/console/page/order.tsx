@@ -50,7 +50,8 @@ export function OrderPage({ id }: { id: number }): JSX.Element {
                   <li key={index} class="flex gap-3" data-evidence={kind}>
                     <Icon icon={kinds[kind]} class="mt-1" />
                     <span class="min-w-0">
-                      <b>{kind}</b> {text} <span class="quiet text-sm">{time(at, hub.timezone)}</span>
+                      <b>{kind}</b> {text}{' '}
+                      <span class="quiet text-sm whitespace-nowrap">{time(at, hub.timezone)}</span>
                     </span>
                   </li>
                 ))}

@@ -81,7 +81,7 @@ export function OrdersPage(): JSX.Element {
           onSubmit={search}
         >
           <HubSelect value={filter.hub} onPick={(id) => setQuery({ hub: String(id ?? '') })} />
-          <Field label="Number, product or UPC">
+          <Field label="Number, name, UPC">
             <input name="search" type="search" class="input w-full" defaultValue={filter.search} />
           </Field>
           <Field label="From">

@@ -8,7 +8,7 @@ import { Contacts } from './contacts.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
 import { act, Card, Field, Heading, Loaded, Nothing, useHubs } from './parts.tsx'
-import { hubWords, roleWords } from './role-words.ts'
+import { hubWords, roleChoices } from './role-words.ts'
 import { Secret } from './secret.tsx'
 import { ask, can } from './session.ts'
 
@@ -37,7 +37,7 @@ const RoleFields = (): JSX.Element => (
       <select name="role" class="select w-full">
         {roleNames.map((name) => (
           <option key={name} value={name} selected={name === 'technician'}>
-            {roleWords[name]}
+            {roleChoices[name]}
           </option>
         ))}
       </select>

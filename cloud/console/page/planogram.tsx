@@ -1,4 +1,4 @@
-import { Download, Upload } from 'lucide'
+import { Download, Package, Upload } from 'lucide'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { textsOf } from '../../../protocol/ui/form.ts'
@@ -59,7 +59,7 @@ export function PlanogramPage({ id }: { id: number }): JSX.Element {
                 </button>
               ))}
               <input
-                class="input input-sm grow max-w-64"
+                class="input input-sm grow sm:max-w-64"
                 type="search"
                 aria-label="Product, UPC or place"
                 placeholder="Product, UPC or place"
@@ -108,7 +108,9 @@ function PlaceLine({ hub, place, isRefill }: LineProps): JSX.Element {
     <li class="border-b border-base-300 py-2" data-place={keyOf(place)}>
       <div class="flex gap-3 items-center">
         {image_url === '' ? (
-          <span class="size-10" />
+          <span class="size-10 grid place-items-center quiet">
+            <Icon icon={Package} />
+          </span>
         ) : (
           <img src={imageAt(image_url)} alt="" loading="lazy" class="size-10 object-contain rounded" />
         )}

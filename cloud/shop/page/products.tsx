@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { Minus, Plus } from 'lucide'
+import { Minus, Package, Plus } from 'lucide'
 import type { JSX } from 'preact'
 import type { Product } from '../../../protocol/contract/consumer-products.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
@@ -29,7 +29,9 @@ export function Picture({ url, large }: { url: string | null; large?: boolean })
       height={large ? 180 : 48}
     />
   ) : (
-    <span class={`${size} rounded bg-base-200`} />
+    <span class={`${size} rounded bg-base-200 grid place-items-center quiet`}>
+      <Icon icon={Package} class={large ? 'size-12' : 'size-6'} />
+    </span>
   )
 }
 
