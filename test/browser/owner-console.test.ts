@@ -1,10 +1,6 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
-import { insertLayout } from '../../cloud/demo/hub-data.ts'
-import { seedBanners } from '../../cloud/demo/pictures.ts'
-import { grantRole } from '../../cloud/platform/credentials/roles.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
 import type { PageAssets } from '../../protocol/page-assets.ts'
-import { testMedia } from '../cloud/support/media.ts'
 import { html, png } from '../cloud/support/media-samples.ts'
 import {
   type Browser,
@@ -20,8 +16,8 @@ import {
 } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
 import type { Service } from '../world/service.ts'
-import { answerLogs } from '../world/hub-log.ts'
-import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
+import { PATIENCE_MS, type Served } from './served.ts'
+import { serveConsole, signInAt } from './served-console.ts'
 
 const browserTest = service('chromium')
 const TEST_MS = 400_000
@@ -41,32 +37,12 @@ describe('the owner’s console', () => {
   let at: Service
   beforeEach(async () => {
     if (missing('chromium')) return
-    served = await serveDemo({ console: built.assets })
+    served = await serveConsole(built.assets)
     ;({ at } = served)
-    const { context, clock } = at.shop
-    const { db } = context
-    for (const role of ['owner', 'technician', 'analyst'] as const)
-      await grantRole(db.kysely, context.runtime, { identity: `demo-${role}`, role, hubs: [1] })
-    await db.transact((tx) => insertLayout(tx, 1, undefined))
-    await seedBanners(context, testMedia(context), 1)
-    // The service works by a clock of its own, which moves with the real one.
-    const moving = setInterval(() => clock.advance(200), 200)
-    return () => clearInterval(moving)
   })
 
-  /** A page of a person who signs in. The page has the time of the service. */
-  async function signIn(as: string, how: Partial<Visit> = {}, where = '/today'): Promise<Page> {
-    const { page, problems } = await browser.open('about:blank', { width: 390, ...how })
-    page.setDefaultTimeout(PATIENCE_MS)
-    await page.clock.setFixedTime(at.shop.clock.now())
-    await page.goto(`${served.base}/console${where}`)
-    await page.getByRole('link', { name: 'Sign in' }).click()
-    await page.getByRole('button', { name: as }).click()
-    await page.locator('main h1').waitFor()
-    // A test may stop the service, or send a file that the service refuses.
-    onTestFinished(() => expect(problems.filter((text) => !/ERR_CONNECTION|415/.test(text))).toEqual([]))
-    return page
-  }
+  const signIn = (as: string, how: Partial<Visit> = {}, where = '/today'): Promise<Page> =>
+    signInAt(browser, served, { as, how, where })
   const hold = (page: Page, name: string): Promise<void> =>
     page.getByRole('button', { name }).click({ delay: 1300 })
   const figure = (page: Page, name: string): Promise<string | null> =>
@@ -136,48 +112,6 @@ describe('the owner’s console', () => {
   )
 
   browserTest(
-    'an owner reads the log of a hub by level, and switches the morning mail of a person on',
-    async () => {
-      await at.connectHub()
-      const { context } = at.shop
-      const line = (level: string, message: string, more = {}) => ({
-        at: new Date(at.shop.clock.now()).toISOString(),
-        level,
-        message,
-        ...more,
-      })
-      answerLogs(context, [
-        line('info', 'order 17 is ready'),
-        line('warn', 'a controller answers late', { controller: 'bins' }),
-      ])
-      const page = await signIn('Owner', {}, '/hubs/1')
-      const card = page.locator('[data-card="log"]')
-      await card.getByRole('button', { name: 'Read the log' }).press('Enter')
-      await card.getByText('Order 17 is ready').waitFor()
-      await picture(page, 'owner-hub-log-390-light')
-      await card.getByLabel('Level').selectOption('Warnings and errors')
-      await card.getByText('Order 17 is ready').waitFor({ state: 'detached' })
-      await card.getByText('A controller answers late', { exact: true }).waitFor()
-      expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
-
-      await page.goto(`${served.base}/console/people`)
-      const mails = page.locator('[data-card="contacts"]')
-      await mails.getByLabel('Mail address').fill('anna@example.org')
-      await mails.getByLabel('Morning mail', { exact: true }).uncheck()
-      await mails.getByRole('button', { name: 'Add' }).press('Enter')
-      const morning = mails.getByLabel('Morning mail for anna@example.org')
-      await morning.press('Space')
-      const switched = () =>
-        context.db.kysely.selectFrom('alarm_contacts').select(['email', 'morning_mail']).execute()
-      const wanted = [{ email: 'anna@example.org', morning_mail: 1 }]
-      await expect.poll(switched, { timeout: PATIENCE_MS }).toEqual(wanted)
-      await expect.poll(() => morning.isChecked(), { timeout: PATIENCE_MS }).toBe(true)
-      await picture(page, 'owner-people-mails-390-light')
-    },
-    TEST_MS,
-  )
-
-  browserTest(
     'an owner adds a banner with a picture, reads why another file is refused, and removes the banner',
     async () => {
       const page = await signIn('Owner', {}, '/deals')
@@ -227,78 +161,6 @@ describe('the owner’s console', () => {
       await analyst.goto(`${served.base}/console/planogram/1`)
       await analyst.locator('[data-place="1/1/1"]').waitFor()
       expect(await analyst.getByRole('button', { name: 'Change row' }).count()).toBe(0)
-    },
-    TEST_MS,
-  )
-
-  browserTest(
-    'an owner invites a technician by a link, who creates a passkey, sees only the own hubs, adds a second passkey, and signs in with it',
-    async () => {
-      const { kysely } = at.shop.context.db
-      const { id: _, ...hub } = await kysely.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
-      await kysely
-        .insertInto('hubs')
-        .values({ ...hub, name: 'Second hub' })
-        .execute()
-      await grantRole(kysely, at.shop.context.runtime, { identity: 'demo-owner', role: 'owner', hubs: [2] })
-      const owner = await signIn('Owner', { width: 1400 }, '/people')
-      const form = owner.locator('[data-card="invite"]')
-      await form.getByLabel('Name').fill('Anna')
-      await form.getByLabel('Second hub').uncheck()
-      await form.getByRole('button', { name: 'Invite' }).click()
-      const link = new URL((await form.locator('[data-secret] code').textContent())!)
-      await owner.locator('[data-invitation]').getByText('Anna').waitFor()
-
-      const { page, problems } = await browser.open('about:blank', { width: 390 })
-      page.setDefaultTimeout(PATIENCE_MS)
-      const devtools = await page.context().newCDPSession(page)
-      await devtools.send('WebAuthn.enable')
-      const addDevice = () =>
-        devtools.send('WebAuthn.addVirtualAuthenticator', {
-          options: {
-            protocol: 'ctap2',
-            transport: 'internal',
-            hasResidentKey: true,
-            hasUserVerification: true,
-            isUserVerified: true,
-            automaticPresenceSimulation: true,
-          },
-        })
-      const { authenticatorId } = await addDevice()
-      // Browsers accept passkeys for names only.
-      const here = served.base.replace('127.0.0.1', 'localhost')
-      await page.goto(here + link.pathname + link.hash)
-      const create = page.getByRole('button', { name: 'Create a passkey' })
-      await create.waitFor()
-      await picture(page, 'owner-invitation-390-light')
-      expect(await seriousProblems(page)).toEqual([])
-      await create.press('Enter')
-      await page.locator('[data-hub="1"]').waitFor()
-      expect(await page.locator('[data-hub]').count()).toBe(1)
-      await page.goto(`${here}/console/hubs/2`)
-      await page.getByText('The credential has no access to this hub.').first().waitFor()
-      await page.goto(`${here}/console/sales`)
-      await page.getByText('Your role does not include this page.', { exact: false }).waitFor()
-      // The lost device is replaced by another one.
-      await page.goto(`${here}/console/account`)
-      const passkeys = page.locator('[data-passkey]')
-      await passkeys.first().waitFor()
-      expect(await page.getByRole('button', { name: /^Remove passkey/ }).count()).toBe(0)
-      await devtools.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId })
-      await addDevice()
-      await page.getByRole('button', { name: 'Add a passkey' }).press('Enter')
-      await passkeys.nth(1).waitFor()
-      await picture(page, 'owner-account-390-light')
-      expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
-      await page.getByRole('button', { name: 'Remove passkey 1' }).press('Enter')
-      await page.locator('[data-hold="asked"]').press('Enter')
-      await expect.poll(() => passkeys.count(), { timeout: PATIENCE_MS }).toBe(1)
-      await page.getByRole('button', { name: 'Sign out' }).click()
-      await page.getByRole('button', { name: 'Sign in with a passkey' }).press('Enter')
-      await page.getByRole('button', { name: 'Sign out' }).waitFor()
-      await page.goto(here + link.pathname + link.hash)
-      await page.getByText('The invitation is unknown, was accepted before', { exact: false }).waitFor()
-      expect(problems.filter((text) => !/403|404/.test(text))).toEqual([])
     },
     TEST_MS,
   )

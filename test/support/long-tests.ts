@@ -22,6 +22,7 @@ export const long: readonly string[] = [
   'test/process/silent-connections.test.ts',
   'test/browser/journeys.test.ts',
   'test/browser/owner-console.test.ts',
+  'test/browser/owner-people.test.ts',
   'test/browser/shop.test.ts',
   'test/browser/shop-cards.test.ts',
   'test/browser/outages.test.ts',

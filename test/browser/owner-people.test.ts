@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { grantRole } from '../../cloud/platform/credentials/roles.ts'
+import type { PageAssets } from '../../protocol/page-assets.ts'
+import {
+  type Browser,
+  builtPage,
+  openBrowser,
+  overflowOf,
+  picture,
+  seriousProblems,
+} from '../support/browser.ts'
+import { missing, service } from '../support/services.ts'
+import { answerLogs } from '../world/hub-log.ts'
+import type { Service } from '../world/service.ts'
+import { PATIENCE_MS, type Served } from './served.ts'
+import { serveConsole, signInAt } from './served-console.ts'
+
+const browserTest = service('chromium')
+const TEST_MS = 400_000
+
+describe('people, mails and logs in the owner’s console', () => {
+  let browser: Browser
+  let assets: PageAssets
+  beforeAll(async () => {
+    if (missing('chromium')) return
+    ;({ assets } = await builtPage('cloud', 'console'))
+    browser = await openBrowser()
+  }, TEST_MS)
+  afterAll(() => browser?.close())
+
+  let served: Served
+  let at: Service
+  beforeEach(async () => {
+    if (missing('chromium')) return
+    served = await serveConsole(assets)
+    ;({ at } = served)
+  })
+
+  browserTest(
+    'an owner reads the log of a hub by level, and switches the morning mail of a person on',
+    async () => {
+      await at.connectHub()
+      const { context } = at.shop
+      const line = (level: string, message: string, more = {}) => ({
+        at: new Date(at.shop.clock.now()).toISOString(),
+        level,
+        message,
+        ...more,
+      })
+      answerLogs(context, [
+        line('info', 'order 17 is ready'),
+        line('warn', 'a controller answers late', { controller: 'bins' }),
+      ])
+      const page = await signInAt(browser, served, { as: 'Owner', where: '/hubs/1' })
+      const card = page.locator('[data-card="log"]')
+      await card.getByRole('button', { name: 'Read the log' }).press('Enter')
+      await card.getByText('Order 17 is ready').waitFor()
+      await picture(page, 'owner-hub-log-390-light')
+      await card.getByLabel('Level').selectOption('Warnings and errors')
+      await card.getByText('Order 17 is ready').waitFor({ state: 'detached' })
+      await card.getByText('A controller answers late', { exact: true }).waitFor()
+      expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
+
+      await page.goto(`${served.base}/console/people`)
+      const mails = page.locator('[data-card="contacts"]')
+      await mails.getByLabel('Mail address').fill('anna@example.org')
+      await mails.getByLabel('Morning mail', { exact: true }).uncheck()
+      await mails.getByRole('button', { name: 'Add' }).press('Enter')
+      const morning = mails.getByLabel('Morning mail for anna@example.org')
+      await morning.press('Space')
+      const switched = () =>
+        context.db.kysely.selectFrom('alarm_contacts').select(['email', 'morning_mail']).execute()
+      const wanted = [{ email: 'anna@example.org', morning_mail: 1 }]
+      await expect.poll(switched, { timeout: PATIENCE_MS }).toEqual(wanted)
+      await expect.poll(() => morning.isChecked(), { timeout: PATIENCE_MS }).toBe(true)
+      await picture(page, 'owner-people-mails-390-light')
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'an owner invites a technician by a link, who creates a passkey, sees only the own hubs, adds a second passkey, and signs in with it',
+    async () => {
+      const { kysely } = at.shop.context.db
+      const { id: _, ...hub } = await kysely.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
+      await kysely
+        .insertInto('hubs')
+        .values({ ...hub, name: 'Second hub' })
+        .execute()
+      await grantRole(kysely, at.shop.context.runtime, { identity: 'demo-owner', role: 'owner', hubs: [2] })
+      const owner = await signInAt(browser, served, { as: 'Owner', how: { width: 1400 }, where: '/people' })
+      const form = owner.locator('[data-card="invite"]')
+      await form.getByLabel('Name').fill('Anna')
+      await form.getByLabel('Second hub').uncheck()
+      await form.getByRole('button', { name: 'Invite' }).click()
+      const link = new URL((await form.locator('[data-secret] code').textContent())!)
+      await owner.locator('[data-invitation]').getByText('Anna').waitFor()
+
+      const { page, problems } = await browser.open('about:blank', { width: 390 })
+      page.setDefaultTimeout(PATIENCE_MS)
+      const devtools = await page.context().newCDPSession(page)
+      await devtools.send('WebAuthn.enable')
+      const addDevice = () =>
+        devtools.send('WebAuthn.addVirtualAuthenticator', {
+          options: {
+            protocol: 'ctap2',
+            transport: 'internal',
+            hasResidentKey: true,
+            hasUserVerification: true,
+            isUserVerified: true,
+            automaticPresenceSimulation: true,
+          },
+        })
+      const { authenticatorId } = await addDevice()
+      // Browsers accept passkeys for names only.
+      const here = served.base.replace('127.0.0.1', 'localhost')
+      await page.goto(here + link.pathname + link.hash)
+      const create = page.getByRole('button', { name: 'Create a passkey' })
+      await create.waitFor()
+      await picture(page, 'owner-invitation-390-light')
+      expect(await seriousProblems(page)).toEqual([])
+      await create.press('Enter')
+      await page.locator('[data-hub="1"]').waitFor()
+      expect(await page.locator('[data-hub]').count()).toBe(1)
+      await page.goto(`${here}/console/hubs/2`)
+      await page.getByText('The credential has no access to this hub.').first().waitFor()
+      await page.goto(`${here}/console/sales`)
+      await page.getByText('Your role does not include this page.', { exact: false }).waitFor()
+      // The lost device is replaced by another one.
+      await page.goto(`${here}/console/account`)
+      const passkeys = page.locator('[data-passkey]')
+      await passkeys.first().waitFor()
+      expect(await page.getByRole('button', { name: /^Remove passkey/ }).count()).toBe(0)
+      await devtools.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId })
+      await addDevice()
+      await page.getByRole('button', { name: 'Add a passkey' }).press('Enter')
+      await passkeys.nth(1).waitFor()
+      await picture(page, 'owner-account-390-light')
+      expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
+      await page.getByRole('button', { name: 'Remove passkey 1' }).press('Enter')
+      await page.locator('[data-hold="asked"]').press('Enter')
+      await expect.poll(() => passkeys.count(), { timeout: PATIENCE_MS }).toBe(1)
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByRole('button', { name: 'Sign in with a passkey' }).press('Enter')
+      await page.getByRole('button', { name: 'Sign out' }).waitFor()
+      await page.goto(here + link.pathname + link.hash)
+      await page.getByText('The invitation is unknown, was accepted before', { exact: false }).waitFor()
+      expect(problems.filter((text) => !/403|404/.test(text))).toEqual([])
+    },
+    TEST_MS,
+  )
+})

@@ -1,0 +1,41 @@
+import type { Page } from 'playwright-core'
+import { expect, onTestFinished } from 'vitest'
+import { insertLayout } from '../../cloud/demo/hub-data.ts'
+import { seedBanners } from '../../cloud/demo/pictures.ts'
+import { grantRole } from '../../cloud/platform/credentials/roles.ts'
+import type { PageAssets } from '../../protocol/page-assets.ts'
+import { testMedia } from '../cloud/support/media.ts'
+import type { Browser, Visit } from '../support/browser.ts'
+import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
+
+/** A demo service with the console, three people, the layout of hub 1, and banners. Its clock moves with the real one. */
+export async function serveConsole(assets: PageAssets): Promise<Served> {
+  const served = await serveDemo({ console: assets })
+  const { context, clock } = served.at.shop
+  const { db } = context
+  for (const role of ['owner', 'technician', 'analyst'] as const)
+    await grantRole(db.kysely, context.runtime, { identity: `demo-${role}`, role, hubs: [1] })
+  await db.transact((tx) => insertLayout(tx, 1, undefined))
+  await seedBanners(context, testMedia(context), 1)
+  const moving = setInterval(() => clock.advance(200), 200)
+  onTestFinished(() => clearInterval(moving))
+  return served
+}
+
+/** A page of a person who signs in. The page has the time of the service. */
+export async function signInAt(
+  browser: Browser,
+  { at, base }: Served,
+  { as, how = {}, where = '/today' }: { as: string; how?: Partial<Visit>; where?: string },
+): Promise<Page> {
+  const { page, problems } = await browser.open('about:blank', { width: 390, ...how })
+  page.setDefaultTimeout(PATIENCE_MS)
+  await page.clock.setFixedTime(at.shop.clock.now())
+  await page.goto(`${base}/console${where}`)
+  await page.getByRole('link', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: as }).click()
+  await page.locator('main h1').waitFor()
+  // A test may stop the service, or send a file that the service refuses.
+  onTestFinished(() => expect(problems.filter((text) => !/ERR_CONNECTION|415/.test(text))).toEqual([]))
+  return page
+}
