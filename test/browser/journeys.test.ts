@@ -38,7 +38,7 @@ describe('journeys', () => {
     async () => {
       const { step, simulator } = demo
       const { page, problems } = await demo.browser.open('about:blank', { width: 390 })
-      page.setDefaultTimeout(90_000)
+      page.setDefaultTimeout(120_000)
       const { url, svg } = JSON.parse(demo.larder('hubs', 'qr', '1')) as { url: string; svg: string }
       expect(await scanned(page, svg)).toBe(url)
 
@@ -71,8 +71,17 @@ describe('journeys', () => {
       expect(await simulator.ask('POST', '/api/hubs/1/act', hand)).toMatchObject({ units: 1 })
       await page.locator('[data-status="COMPLETED"]').waitFor()
       expect(problems).toEqual([])
+
+      // The owner reads in the hub's own log that the row was blocked.
+      const { base_url, owner } = demo.file()
+      const client = createClient({ baseUrl: base_url, apiKey: owner.api_key })
+      const messages = async () => {
+        const read = await client.call('GET /owners/hubs/logs', { query: { hub_id: 1 } })
+        return read.ok ? read.data.data.map(({ fields }) => fields['code']) : []
+      }
+      await expect.poll(messages, { timeout: 90_000, interval: 5000 }).toContain('row_blocked')
     },
-    400_000,
+    500_000,
   )
 
   browserTest(

@@ -192,10 +192,20 @@ describe('the shop', () => {
         .first()
         .waitFor()
       expect(await shown.getAttribute('html', 'lang')).toBe('de')
+      await picture(shown, 'shop-products-german-390-light')
+      await shown
+        .locator('[data-product="1"]')
+        .getByRole('button', { name: /eins hinzufügen/ })
+        .click()
+      await shown.locator('[data-product="1"] [aria-live]').waitFor()
+      await shown.locator('[data-show-cart]').click()
+      await shown.locator('[data-pay]').waitFor()
+      await picture(shown, 'shop-cart-german-390-light')
+      expect(await overflowOf(shown)).toBe(0)
       await shown.getByLabel('Sprache').selectOption('English')
-      await addButton(shown, 1).waitFor()
+      await shown.getByRole('heading', { name: 'Cart' }).waitFor()
       await shown.reload()
-      await addButton(shown, 1).waitFor()
+      await shown.getByRole('heading', { name: 'Cart' }).waitFor()
     },
     TEST_MS,
   )

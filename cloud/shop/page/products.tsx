@@ -30,7 +30,7 @@ export function Picture({ url, large }: { url: string | null; large?: boolean })
     />
   ) : (
     <span class={`${size} rounded bg-base-200 grid place-items-center quiet`}>
-      <Icon icon={Package} class={large ? 'size-12' : 'size-6'} />
+      <Icon icon={Package} />
     </span>
   )
 }
