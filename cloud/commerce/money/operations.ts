@@ -54,6 +54,12 @@ export interface Change<Subject, Extra> {
   extra: Extra | undefined
 }
 
+/** The locked rows of an operation, as its transaction leaves them. */
+export interface Booked<Subject> {
+  subject: Subject
+  operation: Operation
+}
+
 /** The asker: the request of a caller who waits for the answer, or due work. */
 export type AskedBy = 'caller' | 'recovery'
 
@@ -73,7 +79,7 @@ export interface MoneyKind<Found, Subject = Found, Extra = never> {
   ): Promise<Answer<Extra> | null>
   /** Locks the rows that `apply` changes, in the first statement. Undefined if they are gone. */
   lock(tx: Tx, found: Found): Promise<Subject | undefined>
-  /** Books a change, in the transaction that stores it. */
+  /** Books a change, in the transaction that stores it. Updates the rows of the subject, too. */
   apply(tx: Tx, context: CloudContext, change: Change<Subject, Extra>): Promise<void>
   /** The goal in a new state; unchanged if absent. */
   goalAfter?(operation: Operation, state: OperationState): Goal
@@ -251,15 +257,16 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
   }
 
   /**
-   * Asks the processor about an operation, books its answer and returns it. Throws `ProcessorUnavailable` if
-   * there is no answer, unless an event was faster: then the books already contain the result.
+   * Asks the processor about an operation, books its answer, and returns the answer with the booked rows. Throws
+   * `ProcessorUnavailable` if there is no answer, unless an event was faster: then the books already contain the
+   * result.
    */
   async execute(
     services: MoneyServices,
     found: Found,
     operation: Operation,
     { by, ask }: { by: AskedBy; ask?: () => Promise<Answer<Extra>> },
-  ): Promise<Answer<Extra> | undefined> {
+  ): Promise<(Answer<Extra> & { booked: Booked<Subject> | undefined }) | undefined> {
     const { context, processor } = services
     const { name } = this.#kind
     context.checkpoint(`${name}.before-processor`)
@@ -277,8 +284,8 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
     context.checkpoint(`${name}.after-processor`)
     if (answer === null) return undefined
     const answered = answer
-    await context.db.transact((tx) => this.apply(tx, context, found, operation, answered))
-    return answered
+    const booked = await context.db.transact((tx) => this.apply(tx, context, found, operation, answered))
+    return { ...answered, booked }
   }
 
   /** No answer came. Returns true if an event has already brought the answer. */
@@ -293,17 +300,20 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
     return false
   }
 
-  /** The only place where an operation changes, in any order and however often (I3). Takes the kind's lock. */
+  /**
+   * The only place where an operation changes, in any order and however often (I3). Takes the kind's lock. Returns the
+   * rows after the change; undefined if they are gone.
+   */
   async apply(
     tx: Tx,
     context: CloudContext,
     found: Found,
     { kind, subject: id }: Pick<Operation, 'kind' | 'subject'>,
     answer: Answer<Extra>,
-  ): Promise<void> {
+  ): Promise<Booked<Subject> | undefined> {
     // One after the other: the operation is read under the lock.
     const [subject, before] = await Promise.all([this.#kind.lock(tx, found), readOperation(tx.q, kind, id)])
-    if (subject === undefined || !before) return
+    if (subject === undefined || !before) return undefined
     const { outcome, extra } = answer
     const isLost = outcome === 'declined' || outcome === 'failed' || outcome === 'canceled'
     const known = {
@@ -325,6 +335,7 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
       }),
       isBooked && this.#kind.apply(tx, context, { subject, operation: after, before, outcome, extra }),
     ])
+    return { subject, operation: after }
   }
 
   /** Applies an event of the processor. */
@@ -367,8 +378,8 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
   }
 
   /** Nothing waits for an operation any more. Changes nothing if the processor has given its final answer. */
-  giveUp(context: CloudContext, found: Found, operation: Operation): Promise<void> {
-    return context.db.transact((tx) => this.apply(tx, context, found, operation, { outcome: 'given_up' }))
+  async giveUp(context: CloudContext, found: Found, operation: Operation): Promise<void> {
+    await context.db.transact((tx) => this.apply(tx, context, found, operation, { outcome: 'given_up' }))
   }
 }
 

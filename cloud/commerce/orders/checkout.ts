@@ -14,7 +14,7 @@ import { recordset, type Cell } from '../../platform/store/recordset.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { isBinFree } from './bin-room.ts'
-import { intakeOf, type Intake } from './intake.ts'
+import type { Intake } from './intake.ts'
 import { moveOrder, releaseReservations } from './move-order.ts'
 import { unfrozenLine, unfrozenOrder, type OrderRow } from './order-rows.ts'
 import { priceToFreeze, type CartLine, type PricedCart, type SoldCart } from './price-cart.ts'
@@ -93,10 +93,10 @@ export async function priceForPayment(
   tx: Tx,
   context: CloudContext,
   cart: SoldCart,
+  intake: Intake,
   { claim, unpaid, expectedTotal, least = 0 }: FreezeOptions,
 ): Promise<Frozen> {
   const { hub, lines } = cart
-  const intake = await intakeOf(tx.q, context, hub)
   const [atHub] = obstaclesAtHub(lines, intake, { claim, ...(unpaid && { unpaid }) })
   if (atHub) throw refusalOf(atHub)
   const priced = await priceToFreeze(tx, context, cart)
@@ -208,26 +208,27 @@ export async function unfreezeOrder(
 }
 
 /**
- * Queues a paid order for the hub, in the transaction that records the payment (I3).
+ * Queues a paid order for the hub, in the transaction that records the payment (I3). `lines`: `linesToQueue`, read under
+ * the order's lock.
  */
 export async function queueOrder(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
   payment_status: PaymentStatus,
+  lines: readonly LineToQueue[],
 ): Promise<void> {
   const { runtime, settings } = context
   const now = runtime.clock.now()
-  const items = await linesToQueue(tx.q, { orderId: order.id, hubId: order.hub_id })
   const queued: QueuedOrder = {
     order_id: order.uuid,
     number: order.id,
-    lines: items.map(({ id, product_id, qty }) => ({ line_id: id, product_id, quantity: qty })),
+    lines: lines.map(({ id, product_id, qty }) => ({ line_id: id, product_id, quantity: qty })),
     bin: order.reserved_bin,
     open_when_ready: order.open_when_ready === 1,
     queued_at: now,
     start_by: now + settings.startWithinMs,
-    hub_epoch: items[0]?.hub_epoch ?? null,
+    hub_epoch: lines[0]?.hub_epoch ?? null,
   }
   if (transition(order.processing_status, 'payment_completed').kind !== 'moved') return
   const changes = { payment_status, queued_order: JSON.stringify(queued), queued_at: now }
@@ -237,10 +238,11 @@ export async function queueOrder(
   await Promise.all([moved, enqueue(tx, order.hub_id, { kind: 'order.queued', order: queued })])
 }
 
-const linesToQueue = statement((q, { orderId, hubId }: { orderId: number; hubId: number }) =>
+export const linesToQueue = statement((q, order: { order_id: number; hub_id: number }) =>
   q
     .selectFrom('order_items')
-    .select(['id', 'product_id', 'qty', currentLedger(q, hubId).as('hub_epoch')])
-    .where('order_id', '=', orderId)
+    .select(['id', 'product_id', 'qty', currentLedger(q, order.hub_id).as('hub_epoch')])
+    .where('order_id', '=', order.order_id)
     .orderBy('id'),
 )
+export type LineToQueue = Awaited<ReturnType<typeof linesToQueue>>[number]

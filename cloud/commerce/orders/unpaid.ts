@@ -25,14 +25,13 @@ export interface Payer {
   unpaid: readonly { id: number; processor: string }[]
 }
 
-/** Locks a customer and reads the customer's unpaid orders. */
-export async function lockPayer(tx: Tx, userId: number): Promise<Payer> {
-  // In sequence: the orders are read under the user's lock.
-  const [[user], unpaid] = await Promise.all([userToLock(tx.q, { userId }), unpaidOrders(tx.q, { userId })])
-  return payerOf(user, unpaid)
+/** Locks a customer. The returned function reads the customer's unpaid orders under this lock. */
+export async function lockPayer(tx: Tx, userId: number): Promise<() => Promise<Payer>> {
+  const [user] = await userToLock(tx.q, { userId })
+  return async () => payerOf(user, await unpaidOrders(tx.q, { userId }))
 }
 
-/** The same without a lock. */
+/** Reads a customer and the customer's unpaid orders. */
 export async function readPayer(q: Queries, userId: number): Promise<Payer> {
   const [[user], unpaid] = await Promise.all([userById(q, { userId }), unpaidOrders(q, { userId })])
   return payerOf(user, unpaid)

@@ -9,8 +9,8 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
-import { freezeCart, priceForPayment, queueOrder } from '../orders/checkout.ts'
-import { lockHubOfOrder } from '../orders/intake.ts'
+import { freezeCart, linesToQueue, priceForPayment, queueOrder } from '../orders/checkout.ts'
+import { intakeOf, lockHubOfOrder } from '../orders/intake.ts'
 import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Flag } from '../../platform/store/table.ts'
@@ -92,9 +92,11 @@ async function executePayment(services: MoneyServices, request: Paying): Promise
     if (started.kind === 'other-method') throw new ApiError('order_state_conflict')
   }
   const { payment, operation } = started
-  if (payment.status === 'pending')
-    await orUnavailable(payments.execute(services, payment, operation!, { by: 'caller' }))
-  return paymentResult(context, payment.id)
+  if (payment.status !== 'pending') return paymentResult(context, payment.id)
+  const asked = await orUnavailable(payments.execute(services, payment, operation!, { by: 'caller' }))
+  if (!asked?.booked) return paymentResult(context, payment.id)
+  const { subject } = asked.booked
+  return resultOf(context, { ...asked.booked.operation, ...subject.payment }, subject.order)
 }
 
 class Rehearsed extends Error {}
@@ -136,40 +138,41 @@ async function begin(
 ): Promise<StartedPayment> {
   const { from, method, type = 'card', saver, userId } = request
   const isClaim = from === EXTERNAL
-  // In this order: all rows are read under the order's lock. A wallet payment completes at once and holds
-  // nothing unpaid.
-  const [order, hub, payer, lines] = await Promise.all([
+  // In this order. A wallet payment completes at once and holds nothing unpaid.
+  const [order, hub, readPayer] = await Promise.all([
     lockOwnOrder(tx, request),
     lockHubOfOrder(tx, request.orderId),
     from === WALLET ? undefined : lockPayer(tx, userId),
-    cartLines(tx.q, request.orderId),
   ])
   if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
     const { payment, operation } = await livePayment(tx, order.id)
     const isSame = payment.method === method && payment.type === type
     const isUnderWay = payment.status === 'pending' && operation.goal === 'done'
-    if (!isSame && !isUnderWay) {
-      return { kind: 'other-method', payment, operation }
-    }
+    if (!isSame && !isUnderWay) return { kind: 'other-method', payment, operation }
     // The customer retries a payment that was reported as failed: it may succeed after all.
     await setGoal(tx, operation, 'done')
     return { kind: 'go-on', payment, operation: { ...operation, goal: 'done' } }
   }
   requireCart(order)
+  const [payer, lines, intake] = await Promise.all([
+    readPayer?.(),
+    cartLines(tx.q, order.id),
+    intakeOf(tx.q, context, hub!),
+  ])
   const unpaid = payer && unpaidBounds(context, payer, request.network)
   const heldSince = request.heldSince ?? context.runtime.clock.now()
   if (isClaim) requireClaimable(hub!, payer!)
   if (payer) requireFewUnpaid(context, payer, order.id, isClaim)
   const cart = { order, hub: hub!, lines }
-  const frozen = await priceForPayment(tx, context, cart, {
+  const frozen = await priceForPayment(tx, context, cart, intake, {
     claim: isClaim,
     ...(unpaid && { unpaid }),
     expectedTotal: request.expectedTotal,
     ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
   })
   const { total } = frozen.priced
-  const owner = { userId, processor: processor.name }
-  const [payment] = await Promise.all([
+  const [, payment] = await Promise.all([
+    freezeCart(tx, context, frozen),
     insertPayment(tx, context, order, {
       method,
       type,
@@ -181,7 +184,6 @@ async function begin(
       heldSince,
       ...startOf(total, from, processor.name),
     }),
-    freezeCart(tx, context, frozen),
   ])
   const operation = payment.status === 'completed' ? undefined : operationOf(context, payment, heldSince)
   if (payment.processor === WALLET) await debitWallet(tx, context, payment)
@@ -196,12 +198,12 @@ async function begin(
     operation && beginOperation(tx, context, operation),
   ])
   if (payment.status === 'completed') {
-    await queueOrder(tx, context, order, payment_status)
+    await queueOrder(tx, context, order, payment_status, await linesToQueue(tx.q, payment))
     countSale(tx, order.id)
   }
   // There was nothing to pay; the method is saved anyway.
   if (payment.processor === 'none' && payment.saves_method === 1)
-    await saveAfterPayment(tx, context, { ...owner, ref: method })
+    await saveAfterPayment(tx, context, { userId, processor: processor.name, ref: method })
   return operation ? { kind: 'go-on', payment, operation } : { kind: 'go-on', payment }
 }
 
@@ -330,21 +332,27 @@ const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {
   canceled: 'canceled',
 }
 
-/** A payment as its customer sees it. Throws `card_declined` or `payment_failed` if it failed. */
+/** A stored payment as its customer sees it. Throws `card_declined` or `payment_failed` if it failed. */
 export async function paymentResult(context: CloudContext, paymentId: number): Promise<PaymentResult> {
   const [payment] = await paymentOfOrder(context.db.kysely, { paymentId })
   if (!payment) throw new Error(`there is no payment ${paymentId}`)
+  return resultOf(context, payment, payment)
+}
+
+type PaidOrder = Pick<OrderRow, 'payment_status' | 'processing_status' | 'hub_id' | 'reserved_bin'>
+
+function resultOf(context: CloudContext, payment: AnsweredPayment, order: PaidOrder): PaymentResult {
   if (payment.status === 'failed') throw failure(payment)
   return {
     order_id: payment.order_id,
     payment_id: publicId(payment),
     // Late money is refunded: the payment has paid nothing.
     status: payment.is_late === 1 ? 'canceled' : intentStatus[payment.status]!,
-    payment_status: payment.payment_status,
-    processing_status: payment.processing_status,
+    payment_status: order.payment_status,
+    processing_status: order.processing_status,
     amount: payment.amount,
     client_secret: openSecret(context, payment.client_secret),
-    next_action: nextAction(payment, payment),
+    next_action: nextAction(payment, order),
     decline_code: payment.reason,
   }
 }
@@ -363,7 +371,9 @@ const paymentOfOrder = statement((q, { paymentId }: { paymentId: number }) =>
 )
 
 /** A payment with the processor's answer about it. */
-type AnsweredPayment = PaymentRow & { [K in 'processor_ref' | 'reason']: Operation[K] | null }
+type AnsweredPayment = PaymentRow & {
+  [K in 'processor_ref' | 'client_secret' | 'reason']: Operation[K] | null
+}
 
 /** The id of a payment in answers. */
 export const publicId = ({ id, processor_ref }: Pick<AnsweredPayment, 'id' | 'processor_ref'>): string =>

@@ -9,7 +9,7 @@ import { countSale } from '../analytics/refresh-sales.ts'
 import { saveAfterPayment } from '../methods/methods.ts'
 import { answerOf, askIntent, type IntentExtra } from '../money/intents.ts'
 import { keyOf, MoneyOperations, nameOf, type Change, type Operation } from '../money/operations.ts'
-import { queueOrder, unfreezeOrder } from '../orders/checkout.ts'
+import { linesToQueue, queueOrder, unfreezeOrder, type LineToQueue } from '../orders/checkout.ts'
 import { lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
 import {
   booksOf,
@@ -30,6 +30,7 @@ const updatePayment = rowUpdate('payments')
 interface PaymentOfOrder extends Books {
   order: OrderRow
   payment: PaymentRow
+  lines: readonly LineToQueue[]
 }
 
 /**
@@ -47,11 +48,15 @@ export const payments = new MoneyOperations<PaymentRow, PaymentOfOrder, IntentEx
     // The service itself ends an integrator's claim.
     return Promise.resolve(operation.goal === 'ended' ? { outcome: 'canceled' } : null)
   },
-  async lock(tx, { id, order_id: orderId }) {
+  async lock(tx, found) {
     // In this order: the payments are read under the order's lock.
-    const [order, books] = await Promise.all([lockOrderAgain(tx, orderId), booksOf(tx, orderId)])
-    const payment = books.payments.find((one) => one.id === id)
-    return payment && { order, payment, ...books }
+    const [order, books, lines] = await Promise.all([
+      lockOrderAgain(tx, found.order_id),
+      booksOf(tx, found.order_id),
+      linesToQueue(tx.q, found),
+    ])
+    const payment = books.payments.find((one) => one.id === found.id)
+    return payment && { order, payment, lines, ...books }
   },
   goalAfter({ goal }, state) {
     if (state === 'succeeded') return 'done'
@@ -93,8 +98,7 @@ async function applyPayment(
   const { order, payment } = change.subject
   const isLive = payment.status === 'pending' || payment.status === 'requires_action'
   const holdsOrder = isLive && order.processing_status === OrderStatus.PENDING_PAYMENT
-  const set = (changes: Updateable<Tables['payments']>) =>
-    updatePayment(tx.q, payment.id, { updated_at: context.runtime.clock.now(), ...changes })
+  const set = (changes: Updateable<Tables['payments']>) => changePayment(tx, context, payment, changes)
   const isGivenUp = change.outcome === 'given_up'
   switch (operation.state) {
     case 'succeeded':
@@ -121,20 +125,31 @@ async function applyPayment(
   }
   if (isGivenUp) logGivenUp(context, payment, operation)
   if (isGivenUp || before.given_up_at !== null) await reportStuck(tx, context, order)
-  await refreshPaymentStatus(tx, order.id)
+  order.payment_status = await refreshPaymentStatus(tx, order.id)
+}
+
+/** Updates the row and the given object. */
+function changePayment(
+  tx: Tx,
+  { runtime }: CloudContext,
+  payment: PaymentRow,
+  changes: Updateable<Tables['payments']>,
+): Promise<void> {
+  const changed = { updated_at: runtime.clock.now(), ...changes }
+  Object.assign(payment, changed)
+  return updatePayment(tx.q, payment.id, changed)
 }
 
 /** The order is paid and goes to its hub. */
 async function sell(
   tx: Tx,
   context: CloudContext,
-  { subject: { order, payment, payments: all, refunds }, extra }: Change<PaymentOfOrder, IntentExtra>,
+  { subject: { order, payment, lines, payments: all, refunds }, extra }: Change<PaymentOfOrder, IntentExtra>,
 ): Promise<void> {
-  const paid = { status: 'completed', updated_at: context.runtime.clock.now() } as const
-  const paidBy = all.map((one) => (one.id === payment.id ? { ...one, ...paid } : one))
+  const paid = { status: 'completed', confirmed_by_key: extra?.confirmedByKey ?? null } as const
   await Promise.all([
-    updatePayment(tx.q, payment.id, { ...paid, confirmed_by_key: extra?.confirmedByKey ?? null }),
-    queueOrder(tx, context, order, derivePaymentStatus(paidBy, refunds)),
+    changePayment(tx, context, payment, paid),
+    queueOrder(tx, context, order, derivePaymentStatus(all, refunds), lines),
   ])
   countSale(tx, order.id)
   if (payment.saves_method === 1)

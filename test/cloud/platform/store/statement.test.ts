@@ -25,6 +25,9 @@ const renameAll = statement(
     update owners set name = r.name from ${recordset(kind, { id: 'int', name: 'text' }, names)}
     where owners.id = r.id returning owners.name`,
 )
+const stop = statement((q, { id }: { id: number }) =>
+  q.updateTable('hubs').set({ accepting_orders: 0 }).where('id', '=', id).returning('id'),
+)
 interface Lists {
   ids: readonly number[]
   names: readonly string[]
@@ -49,6 +52,53 @@ onEachDatabase('statements that are compiled once', (open) => {
       { id: 3, name: 'always' },
     ])
     expect(await named(db.kysely, { name: 'one', from: 4 })).toEqual([])
+  })
+
+  test('statements that a transaction sends at once have the rows and the effects of single statements', async () => {
+    const found = await db.transact(async ({ q }) => {
+      const written = await Promise.all([
+        named(q, { name: 'one', from: 1 }),
+        insert(q, { id: 4, name: 'four' }),
+        stop(q, { id: 4 }),
+        renameAll(q, { names: [{ id: 4, name: 'renamed' }] }),
+        stop(q, { id: 4 }),
+        named(q, { name: 'renamed', from: 4 }),
+      ])
+      const reads = await Promise.all([
+        named(q, { name: 'one', from: 1 }),
+        named(q, { name: "o'two", from: 2 }),
+        named(q, { name: 'one', from: 9 }),
+      ])
+      return [...written, ...reads]
+    })
+    const [one, two, always] = [
+      { id: 1, name: 'one' },
+      { id: 2, name: "o'two" },
+      { id: 3, name: 'always' },
+    ]
+    expect(found).toEqual([
+      [one, always],
+      [],
+      [],
+      [{ name: 'renamed' }],
+      [],
+      [{ id: 4, name: 'renamed' }],
+      [one, always],
+      [two, always],
+      [],
+    ])
+  })
+
+  test('an error of one of several statements that a transaction sends at once undoes all of them', async () => {
+    const failing = db.transact(({ q }) =>
+      Promise.all([
+        stop(q, { id: 1 }),
+        insert(q, { id: 5, name: 'five' }),
+        insert(q, { id: 1, name: 'again' }),
+      ]),
+    )
+    await expect(failing).rejects.toThrow(/unique/i)
+    expect(await named(db.kysely, { name: 'five', from: 5 })).toEqual([])
   })
 
   test('each run of a statement returns its own rows', async () => {
