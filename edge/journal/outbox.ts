@@ -210,9 +210,10 @@ class JournalOutbox implements Outbox {
     const count = this.#store.isFull() ? 0 : this.#telemetry.length
     if (count === 0 && this.#telemetryTaken <= this.#positions.telemetry.base) return
     this.#ifRoom(() => {
-      for (const entry of this.#telemetry.slice(0, count)) this.#insert('telemetry', entry)
-      const overwritten = this.#positions.telemetry.last - this.#settings.telemetryEntries
+      // Removed first: the new entries then take the pages of the old ones, and the commit writes fewer pages.
+      const overwritten = this.#positions.telemetry.last + count - this.#settings.telemetryEntries
       this.#removeThrough('telemetry', Math.max(this.#telemetryTaken, overwritten))
+      for (const entry of this.#telemetry.slice(0, count)) this.#insert('telemetry', entry)
       this.#store.afterCommit(() => this.#telemetry.splice(0, count))
       if (count > 0) this.#announce('telemetry')
     })

@@ -33,6 +33,8 @@ export interface StorageWatchOptions {
 const WARN_AT = 0.8
 /** Free pages that are returned to the file system per run: a few milliseconds. */
 const VACUUMED_PAGES = 512
+/** Fewer free pages stay in the file: the next entries use them, and to return them is a commit of its own. */
+const SPARE_PAGES = 64
 
 /** Tracks whether the storage of an open journal works, and reacts to failures. */
 export class StorageWatch {
@@ -133,7 +135,8 @@ export class StorageWatch {
 
   #measure(): void {
     const { db, maxBytes, log, path } = this.#options
-    db.pragma(`incremental_vacuum(${VACUUMED_PAGES})`)
+    const free = Number(db.pragma('freelist_count', { simple: true }))
+    if (free > SPARE_PAGES) db.pragma(`incremental_vacuum(${VACUUMED_PAGES})`)
     const bytes = this.bytes()
     const about = { path, mb: megabytes(bytes), maxMb: megabytes(maxBytes) }
     if (bytes > WARN_AT * maxBytes && !this.#hasWarned)
