@@ -160,8 +160,10 @@ function sendAfterCommit(
   board: BoardFirmware,
   request: FirmwareRequest,
 ): void {
+  // An effect of the same event may begin another one before the request is sent.
+  board.isWaiting = true
+  store.note({ undo: () => void (board.isWaiting = false), again: () => {} })
   store.afterCommit(() => {
-    board.isWaiting = true
     checkpoint(`core.before-firmware-${request.type}`)
     controllers.updateFirmware(controller, request)
     checkpoint(`core.after-firmware-${request.type}`)

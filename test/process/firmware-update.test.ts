@@ -13,17 +13,19 @@ import type { ProgramName } from './chaos/plant-settings.ts'
 
 const { clock } = systemRuntime()
 const WAIT = { timeout: 300_000, interval: 500 }
-/** Between a sale and the next fault, transfers run for this time. */
-const PAUSE_MS = 1500
+/** Milliseconds between the power cuts of one update: a transfer takes about a second for each controller. */
+const PAUSES_MS = [700, 150, 420, 90, 610, 230, 340, 50]
 
-test('controllers get a new firmware between sales, power cuts and kills of the hub: each runs it in the end, and each unit was dispensed once', async () => {
+test('controllers get new firmware between sales, with power cuts and kills of the hub: each runs the newest in the end, and each unit was dispensed once', async () => {
   const commands = new Map<ProgramName, readonly string[]>([
-    ['hub', ['env', 'FIRMWARE_AFTER_MS=1', ...commandOf('edge/main')]],
+    ['hub', ['env', 'FIRMWARE_AFTER_MS=1', 'FIRMWARE_TRIES=100', ...commandOf('edge/main')]],
   ])
-  const { plant, room, come, becomes, sells, failures } = await install({ kind: { type: 'bare' }, commands })
+  const { plant, room, come, becomes, welcomed, sells, failures } = await install({
+    kind: { type: 'bare' },
+    commands,
+  })
   const images = join(dirname(plant.places.journal), 'firmware')
   mkdirSync(images, { recursive: true })
-  writeFileSync(join(images, 'larder-sim-2.img'), makeImage({ build: 2 }, 'a program '.repeat(2400)))
   plant.start()
   await sells()
   const auditor = await createAuditor(plant, room)
@@ -33,12 +35,19 @@ test('controllers get a new firmware between sales, power cuts and kills of the 
   const cutPower = (controller: string): Promise<unknown> =>
     fetch(`${plant.simulatorUrl}/api/hubs/${plant.hubId}/power`, {
       method: 'POST',
-      body: JSON.stringify({ state: 'off', controller, for_ms: 500 }),
+      body: JSON.stringify({ state: 'off', controller, for_ms: 200 }),
     })
-  for (let round = 0; round < 4; round += 1) {
-    await sleep(clock, PAUSE_MS)
-    if (round % 2 === 1) plant.kill('hub')
-    else await cutPower(controllers[round % controllers.length]!)
+  for (const build of [2, 3, 4]) {
+    const image = makeImage({ build }, 'a program '.repeat(3000))
+    writeFileSync(join(images, `larder-sim-${build}.img`), image)
+    // Its next life reads the image, and begins the transfers.
+    plant.kill('hub')
+    await welcomed()
+    for (const [index, ms] of PAUSES_MS.entries()) {
+      await sleep(clock, ms)
+      await cutPower(controllers[index % controllers.length]!)
+      if (index === build) plant.kill('hub')
+    }
     await sells()
     const customer = await come(1)
     // The hub may have lost a controller a moment ago: the shop then refuses the payment.
@@ -63,7 +72,7 @@ test('controllers get a new firmware between sales, power cuts and kills of the 
     const { links } = (await room.hub()) as unknown as { links: { firmware: string | null }[] }
     return links.map((link) => link.firmware)
   }
-  await expect.poll(firmware, WAIT).toEqual(controllers.map(() => 'larder-sim-2'))
+  await expect.poll(firmware, WAIT).toEqual(controllers.map(() => 'larder-sim-4'))
   expect(await untilQuiet(auditor, clock, WAIT_MS)).toBeUndefined()
   expect(violationsOf(await auditor.evidence())).toEqual([])
   expect(failures).toEqual([])

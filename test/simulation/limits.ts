@@ -103,7 +103,7 @@ export function drawLimits(chance: Chance): Limits {
   if (chance.happens(0.3)) limits.hub.core.maxMs = hasty
   if (chance.happens(0.4)) Object.assign(limits.hub.core, perishable)
   if (chance.happens(0.3)) {
-    limits.hub.core.firmware = { ...core.firmware, afterMs: chance.between(0, 3 * MINUTE) }
+    limits.hub.core.firmware = { ...core.firmware, afterMs: chance.between(0, MINUTE) }
     limits.image = makeImage({ build: 2 }, chance.happens(0.2) ? HANGS : 'x'.repeat(chance.between(1, 9000)))
   }
   return limits

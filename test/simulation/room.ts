@@ -44,6 +44,8 @@ export class Room {
   readonly refOfOperation = new Map<string, string>()
   /** Commands that left before their intent was committed (I1). */
   readonly unjournaled: string[] = []
+  /** A controller has stored a step of an update of its firmware. */
+  onUpdate: (controller: string) => void = () => {}
   /** Blocks of a firmware that a controller stored while one of its motors ran. */
   readonly hasty: string[] = []
   /** Motors that ran longer than their command allowed (I7), with the times. */
@@ -88,13 +90,18 @@ export class Room {
       ...storage,
       open: <Entry>(name: string) => {
         const log = storage.open<Entry>(name)
+        const controller = name.replace('memory-', '')
         const append = (entry: Entry): void => {
           const isBlock = 'block' in (entry as object)
-          if (isBlock && this.hub.controllers.get(name.replace('memory-', ''))?.isMoving)
-            this.hasty.push(name)
+          if (isBlock && this.hub.controllers.get(controller)?.isMoving) this.hasty.push(controller)
           log.append(entry)
+          if (isBlock || 'running' in (entry as object)) this.onUpdate(controller)
         }
-        return { ...log, append }
+        const replace = (entries: readonly Entry[]): void => {
+          log.replace(entries)
+          if (entries.some((entry) => 'running' in (entry as object))) this.onUpdate(controller)
+        }
+        return { ...log, append, replace }
       },
     }
   }

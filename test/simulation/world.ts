@@ -67,6 +67,7 @@ export class World implements Stage {
     this.sites = HUBS.map((hubId) => this.#openSite(hubId))
     this.clouds = ['cloud-a', 'cloud-b'].map((name) => this.#openCloud(name))
     this.watch = new Watch(this)
+    if (this.limits.image) this.sites.forEach((site) => this.#cutUpdates(site))
   }
 
   #openSite(hubId: number): Site {
@@ -79,6 +80,16 @@ export class World implements Stage {
       warmingMs: 600_000,
     })
     return { hubId, room, hub: this.#openHub(hubId, room) }
+  }
+
+  /** Power cuts of controllers within their updates. */
+  #cutUpdates({ room }: Site): void {
+    const chance = this.chance.fork()
+    room.onUpdate = (controller) => {
+      if (!this.#stormy || !chance.happens(0.1)) return
+      this.coverage.hit('fault power cut in an update')
+      room.plan(chance.between(0, 20), () => room.hub.power('off', controller, chance.between(300, 3000)))
+    }
   }
 
   #openHub(hubId: number, room: Room, card?: Buffer): HubNode {
