@@ -126,9 +126,17 @@ export const partnerChecks = (config: CloudConfig, runtime: Runtime): Checks => 
       const url = stripeUrlOf(config)
       if (url === undefined)
         return warn('the sandbox moves no money', 'Set PAYMENTS_URL to stripe: for real payments.')
-      const { answer } = await ask(url, runtime).catch(() => ({ answer: undefined }))
+      const headers = { Authorization: `Bearer ${PAYMENTS_API_KEY}` }
+      const { answer } = await ask(`${url}/v1/disputes?limit=1`, runtime, headers).catch(() => ({
+        answer: undefined,
+      }))
       if (!answer)
         return fail(`${url} does not answer`, 'Check the network and the firewall of this machine.')
+      if (answer.status === 401)
+        return fail(
+          'the processor does not know PAYMENTS_API_KEY',
+          "Copy the key from the processor's dashboard into PAYMENTS_API_KEY.",
+        )
       const options = { apiKey: PAYMENTS_API_KEY!, url, installation: 'doctor', clock, log: silentLog }
       const missing = await missingPermissions({ ...options, timeoutMs: config.PAYMENTS_TIMEOUT_MS })
       if (missing.length === 0) return ok('the key of the processor has every permission')
@@ -187,8 +195,9 @@ const TIMEOUT_MS = 5000
 async function ask(
   url: string,
   { clock }: Runtime,
+  headers: Record<string, string> = {},
 ): Promise<{ answer: Response; aheadMs: number | undefined }> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'manual' })
+  const answer = await fetch(url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'manual' })
   const date = Date.parse(answer.headers.get('date') ?? '')
   return { answer, aheadMs: Number.isNaN(date) ? undefined : clock.now() - date }
 }

@@ -13,6 +13,7 @@ import { diskChecks, runDoctor, type CheckResult, type DoctorReport } from '../.
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { makeAuthority } from '../../support/certificate.ts'
 import { freePorts } from '../../support/ports.ts'
+import { STRIPE_KEY, startStripeServer } from '../support/stripe/server.ts'
 
 type Environment = Record<string, string>
 /** The fault that a test plants. It returns the settings that differ. */
@@ -84,6 +85,15 @@ const certificate =
 const issuer = async (aheadMs: number) => {
   const origin = `http://127.0.0.1:${await server(aheadMs)}`
   return { IDENTITY_ISSUER: origin, IDENTITY_JWKS_URL: `${origin}/keys` }
+}
+const stripe = async (key: string) => {
+  const { url, close } = await startStripeServer()
+  onTestFinished(close)
+  return {
+    PAYMENTS_URL: `stripe:${url}`,
+    PAYMENTS_API_KEY: key,
+    PAYMENTS_WEBHOOK_SECRET: 'whsec_0123456789abcdef',
+  }
 }
 const now = Date.now()
 
@@ -169,6 +179,8 @@ const faults: readonly [fault: string, check: string, result: CheckResult, plant
       PAYMENTS_WEBHOOK_SECRET: 'whsec_0123456789abcdef',
     }),
   ],
+  ['a key that the processor knows', 'payments', 'OK', () => stripe(STRIPE_KEY)],
+  ['a key that the processor does not know', 'payments', 'FAIL', () => stripe('sk_test_former')],
   ['a mail server that does not answer', 'mail', 'FAIL', () => ({ SMTP_URL: 'smtp://127.0.0.1:NOBODY' })],
   [
     'a bucket that does not answer',
