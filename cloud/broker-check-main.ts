@@ -46,7 +46,7 @@ async function main(): Promise<number> {
   if (cloud === undefined && first === undefined)
     throw new Error('there is no external broker: give --url, or set MQTT_URL')
   if (!/^[1-9]\d{0,5}$/.test(values.hubs)) throw new Error('--hubs must be a number from 1 to 999999')
-  const caFile = values.ca ?? config?.config.MQTT_CA
+  const caFile = values.ca ?? config?.config.MQTT_CA ?? (process.env['MQTT_CA'] || undefined)
   const runtime = systemRuntime()
   const { checks, close } = brokerQuestions(
     {
