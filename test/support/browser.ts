@@ -141,6 +141,7 @@ export async function picture(page: Page, name: string, workspace?: 'edge' | 'si
   const before = page.viewportSize()!
   const { width, height } = README_SIZES[workspace]
   await page.setViewportSize({ width, height })
+  await page.evaluate('scrollTo(0, 0)')
   // The highest quality that is small enough.
   for (const quality of [85, 75, 65, 55, 45, 35]) {
     const image = await page.screenshot({ type: 'jpeg', quality })
