@@ -87,10 +87,10 @@ const issuer = async (aheadMs: number) => {
   return { IDENTITY_ISSUER: origin, IDENTITY_JWKS_URL: `${origin}/keys` }
 }
 const stripe = async (key: string) => {
-  const { url, close } = await startStripeServer()
-  onTestFinished(close)
+  const processor = await startStripeServer()
+  onTestFinished(() => processor.close())
   return {
-    PAYMENTS_URL: `stripe:${url}`,
+    PAYMENTS_URL: `stripe:${processor.url}`,
     PAYMENTS_API_KEY: key,
     PAYMENTS_WEBHOOK_SECRET: 'whsec_0123456789abcdef',
   }
