@@ -2,6 +2,7 @@ import { roleNames } from '../../protocol/model/scopes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { appendAudits } from '../platform/audit/audit.ts'
+import { lockHubs } from '../platform/credentials/hub-access.ts'
 import { grantRole, listRoles, recordsOfGrant, revokeRole, type Role } from '../platform/credentials/roles.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { COMMAND_LINE, type CommandLine } from './command-line.ts'
@@ -27,8 +28,9 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
         const role = roleNames.find((name) => name === given)
         if (!role) throw new UsageError(`no role ${given}; there are: ${roleNames.join(', ')}`)
         const hubs = hubsOf(options)
-        await requireHubs(q, hubs)
         const id = await db.transact(async (tx) => {
+          if (hubs !== '*') await lockHubs(tx, hubs)
+          await requireHubs(tx.q, hubs)
           const granted = await grantRole(tx.q, runtime, { identity, role, hubs })
           const act = { actor: COMMAND_LINE, action: 'roles.grant', object: `role-${granted}` }
           await appendAudits(tx.q, runtime, recordsOfGrant(act, { identity, role, hubs }))

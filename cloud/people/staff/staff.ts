@@ -12,7 +12,7 @@ import {
   type HubSelection,
 } from '../../platform/credentials/api-keys.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
+import { lockHubs, reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
 import {
   grantRole,
   listRoles,
@@ -122,10 +122,11 @@ function peopleHandlers(context: CloudContext): Handlers<PeopleRoute> {
     },
     async 'owner.staff.grant'({ body: { identity, role, hub_ids }, credential }) {
       requireScopes(credential, roleScopes[role])
-      for (const id of hub_ids) await requireHub(db.kysely, credential, id)
       const hubs = [...new Set(hub_ids)].toSorted((one, other) => one - other)
-      const name = (await namesOf(db.kysely, [{ identity }])).get(identity) ?? null
       return db.transact(async (tx) => {
+        await lockHubs(tx, hubs)
+        for (const id of hubs) await requireHub(tx.q, credential, id)
+        const name = (await namesOf(tx.q, [{ identity }])).get(identity) ?? null
         const isSame = (known: Role): boolean =>
           known.role === role && JSON.stringify(known.hubs) === JSON.stringify(hubs)
         const known = (await listRoles(tx.q, identity)).find(isSame)

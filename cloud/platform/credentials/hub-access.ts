@@ -1,6 +1,6 @@
 import { sql, type RawBuilder, type Selectable, type SqlBool } from 'kysely'
 import { ApiError } from '../api-error.ts'
-import type { Queries } from '../store/database.ts'
+import type { Queries, Tx } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
 import { allOf, statement } from '../store/statement.ts'
 import type { OwnerCredential } from './credential.ts'
@@ -45,6 +45,12 @@ const hubById = statement((q, hub: { id: number }) => hubsWithContact(q).where('
 export async function requireHub(q: Queries, credential: Scope, hubId: number): Promise<HubWithContact> {
   const [hub] = await hubById(q, { id: hubId })
   return reached(q, credential, hub)
+}
+
+/** Hubs are not moved to another owner before the transaction ends. */
+export async function lockHubs(tx: Tx, hubIds: readonly number[]): Promise<void> {
+  const hubs = tx.q.selectFrom('hubs').select('id').where('id', 'in', [0, ...hubIds]).orderBy('id')
+  await tx.forUpdate(hubs).execute()
 }
 
 /**
