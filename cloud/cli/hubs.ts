@@ -1,5 +1,5 @@
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
+import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { readNamed } from '../platform/settings/config.ts'
 import { contextOf, type CommandLine, type Invocation, type Options } from './command-line.ts'
 import {
@@ -25,7 +25,7 @@ import {
   lockInService,
   showHub,
 } from './hub-record.ts'
-import { managementCommands, record, DEFAULT_PORT } from './hub-management.ts'
+import { managementCommands, record, say, DEFAULT_PORT } from './hub-management.ts'
 import { createOwner } from './owners.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { storeDesired, type DesiredChange } from '../operations/hubs/desired.ts'
@@ -33,7 +33,7 @@ import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.
 import { builtOf, type Built } from '../commerce/catalogue/layout.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
-import { mosquittoLine, tryLogin } from '../gateway/try-login.ts'
+import { mosquittoLine, tryLogin, type LoginTrial } from '../gateway/try-login.ts'
 import { desiredSettingProblem } from '../../protocol/settings/hub.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 
@@ -63,7 +63,7 @@ The customers' page:
   larder hubs qr ID [--to FILE.svg]
 
 Passwords:
-  larder hubs renew-password ID [--overlap HOURS] [--old-password-file FILE [--broker URL]]
+  larder hubs renew-password ID [--overlap HOURS] [--old-password-file FILE [--broker URL] [--wait MINUTES]]
 
 Management by SSH:
   larder hubs set-management ID --host HOST [--port ${DEFAULT_PORT}] --host-key KEY
@@ -130,8 +130,9 @@ address. --to also writes the SVG into a file.
 renew-password prints a new MQTT password. The embedded broker ends the session of the former password within 5 seconds.
 --overlap keeps the former password valid for up to 168 hours, in which you configure the hub. An external broker (MQTT_URL)
 accepts the former password until its own password file changes. The command prints the line for that file.
---old-password-file contains the former password: the command tries it at the broker and reports the result. This trial
-interrupts the hub's own connection for a moment. --broker is the broker's address for hubs (default MQTT_URL).
+--old-password-file contains the former password: the command tries it at the broker. It fails unless the broker refuses the
+password. With --wait it prints the line first, and tries again until the broker refuses the password. A trial with a password
+that the broker accepts interrupts the hub's own connection. --broker is the broker's address for hubs (default MQTT_URL).
 
 --host-key takes the public key of a hub's management service, or its fingerprint (SHA256:…). The command
 \`larder management --host-key\` prints both on the hub. The cloud refuses a hub with another key. key prints the cloud's own
@@ -174,9 +175,10 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       run: (invocation) => setLayout(invocation, runtime),
     },
     'renew-password': {
-      options: ['hub', 'overlap', 'old-password-file', 'broker'],
+      options: ['hub', 'overlap', 'old-password-file', 'broker', 'wait'],
       positionals: ['hub'],
       run: (invocation) => renew(invocation, runtime),
+      isFailure: (output) => !['refused', undefined].includes((output as Renewed).old_password),
     },
     ...codeCommands(runtime),
     ...managementCommands(runtime),
@@ -292,10 +294,23 @@ function asValue<T>(read: () => T): T {
   }
 }
 
+interface Renewed {
+  hub_id: number
+  mqtt_user: string
+  mqtt_password: string
+  previous_password_expires_at: string | null
+  /** For an external broker. */
+  password_file_line?: string
+  to_do?: string
+  /** What an external broker does with the former password. */
+  old_password?: LoginTrial
+}
+
 /** Renews a hub's password, and reports whether an external broker still accepts the old one. */
-async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown> {
-  const { q, db, options, settings } = invocation
+async function renew(invocation: Invocation, runtime: Runtime): Promise<Renewed> {
+  const { q, db, options, settings, terminal } = invocation
   const hubId = await hubOf({ q, options })
+  const waitMs = (numberOf(options, 'wait', 1, 60) ?? 0) * 60_000
   const overlapHours = numberOf(options, 'overlap', 0, 168) ?? 0
   const user = hubUser(hubId)
   const path = options['old-password-file']
@@ -315,19 +330,24 @@ async function renew(invocation: Invocation, runtime: Runtime): Promise<unknown>
     previous_password_expires_at: timestampOrNull(previousUntil),
   }
   if (url === undefined) return renewed
+  const line = mosquittoLine(user, password, runtime.random)
+  const external = { ...renewed, password_file_line: line, to_do: AT_BROKER }
+  if (old === undefined) return external
+  if (waitMs > 0) say(`${AT_BROKER}\n${line}\nNew password of the hub: ${password}`)
   const ca = settings.MQTT_CA === undefined ? undefined : readNamed('MQTT_CA', settings.MQTT_CA)
-  const tried =
-    old === undefined
-      ? undefined
-      : await tryLogin({ url: options['broker'] ?? url, ca, user, password: old }, runtime.clock)
-  return {
-    ...renewed,
-    password_file_line: mosquittoLine(user, password, runtime.random),
-    to_do:
-      'Replace the line of this user in the password file of the broker and reload the broker. Until then the former password still works at the broker and the new one does not.',
-    ...(tried && { old_password: tried }),
+  const login = { url: options['broker'] ?? url, ca, user, password: old }
+  const { clock } = runtime
+  for (const end = clock.monotonic() + waitMs; ; await sleep(clock, TRIAL_MS)) {
+    const old_password = await tryLogin(login, clock)
+    if (old_password === 'refused' || clock.monotonic() >= end || terminal.signal.aborted)
+      return { ...external, old_password }
   }
 }
+
+const AT_BROKER =
+  'Replace the line of this user in the password file of the broker and reload the broker. Until then the former password still works at the broker and the new one does not.'
+/** Time between two trials of the former password. */
+const TRIAL_MS = 5000
 
 const neededOptions = Object.values(hubOptions).filter((option) => !['street-2', 'tax'].includes(option))
 

@@ -15,6 +15,8 @@ export type HubCredential = { user: string; url: string; ca: string | undefined 
   { password: string } | { client: { cert: string; key: string } }
 )
 
+export type LoginTrial = 'accepted' | 'refused' | 'unreachable'
+
 /**
  * Whether a broker accepts a hub's password or certificate. The connection uses the hub's client id. So, if the broker
  * accepts it, it ends the hub's own connection.
@@ -22,7 +24,7 @@ export type HubCredential = { user: string; url: string; ca: string | undefined 
 export function tryLogin(
   { url, ca, user, ...credential }: HubCredential,
   clock: Clock,
-): Promise<'accepted' | 'refused' | 'unreachable'> {
+): Promise<LoginTrial> {
   // With TLS 1.3 a broker refuses a certificate after the handshake, and the reason may be lost with the connection.
   let isReached = false
   const options = {
@@ -41,7 +43,7 @@ export function tryLogin(
   })
   return new Promise((resolve) => {
     const cancel = clock.after(TIMEOUT_MS, () => end('unreachable'))
-    function end(outcome: 'accepted' | 'refused' | 'unreachable'): void {
+    function end(outcome: LoginTrial): void {
       cancel()
       client.end(true)
       resolve(outcome)
