@@ -15,6 +15,7 @@ import type { Broker } from './gateway/gateway.ts'
 import { CLOCK_TOLERANCE_MS } from './gateway/lost-certificates.ts'
 import { certificateAdopted } from './operations/alarms/hub-alarms.ts'
 import type { CloudContext } from './platform/context.ts'
+import { keepActs } from './platform/credentials/lost-acts.ts'
 import { openBudgets } from './platform/limits/budgets.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { type CloudConfig, readNamed } from './platform/settings/config.ts'
@@ -29,7 +30,11 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
   const budgets = openBudgets(config.limits.rules)
   const pems = readPems(config)
   const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
-  const revocations = () => keepRevocations({ ...context, db: db.for('background') }, config.DATA_DIR)
+  const background = { ...context, db: db.for('background') }
+  const revocations = async (): Promise<void> => {
+    await keepRevocations(background, config.DATA_DIR)
+    await keepActs(background, config.DATA_DIR)
+  }
   await isolated(context, KEEPING, revocations)
   // With the embedded broker this is the only process: it need not wait for a predecessor (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
@@ -61,7 +66,7 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
 
 /** A database may also lose revocations while the service runs, by a failover. */
 const KEEPING_MS = 30_000
-const KEEPING = 'the revocations of certificates'
+const KEEPING = 'the revocations of certificates, keys and roles'
 
 /** The address and the certificate of the embedded broker. */
 const brokerAddress = (

@@ -1,10 +1,10 @@
-import * as files from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
+import { storedList } from '../platform/stored-list.ts'
 import { shutOut } from './enrol.ts'
 
 /** A revoked certificate that has not expired. Times are milliseconds since the Unix epoch. */
@@ -25,26 +25,15 @@ type Revocation = z.infer<typeof Revocation>
  */
 export async function keepRevocations(context: CloudContext, folder: string): Promise<void> {
   const { db, runtime, log } = context
-  const path = join(folder, 'revoked-certificates.json')
+  const file = storedList(join(folder, 'revoked-certificates.json'), Revocation)
   const now = runtime.clock.now()
-  const stored = readStored(path)
   const revoked = new Set((await revocationsIn(db.kysely, now)).map(({ serial }) => serial))
-  const lost = stored.filter(({ serial, expires_at }) => expires_at > now && !revoked.has(serial))
+  const lost = file.read().filter(({ serial, expires_at }) => expires_at > now && !revoked.has(serial))
   if (lost.length > 0) {
     const again = await db.transact((tx) => revokeAgain(tx, context, lost))
     if (again.length > 0) log.warn({ serials: again }, 'the database had lost revocations of certificates')
   }
-  const text = JSON.stringify(await revocationsIn(db.kysely, now), null, 2)
-  if (text === JSON.stringify(stored, null, 2)) return
-  // Several processes may share the folder.
-  const draft = `${path}.${process.pid}.new`
-  files.writeFileSync(draft, text, { mode: 0o600, flush: true })
-  files.renameSync(draft, path)
-}
-
-function readStored(path: string): Revocation[] {
-  if (!files.existsSync(path)) return []
-  return z.array(Revocation).parse(JSON.parse(files.readFileSync(path, 'utf8')))
+  file.write(await revocationsIn(db.kysely, now))
 }
 
 async function revocationsIn(q: Queries, now: number): Promise<Revocation[]> {

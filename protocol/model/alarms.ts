@@ -262,7 +262,7 @@ const kinds = {
     severity: 'critical',
     what: 'is served by a restored database: sales after the backup are missing',
     remedy:
-      'Compare the orders and the period in the details with your records. Missing payments have their own alarms (payment_orphaned). Then acknowledge this alarm.',
+      'Compare the orders and the period in the details with your records. Missing payments have their own alarms (payment_orphaned). Repeat the acts that larder audit list --actor cloud shows as lost, such as erased customers and removed PINs. Then acknowledge this alarm.',
     ends: 'when_acknowledged',
   },
   backup_overdue: {

@@ -1,0 +1,19 @@
+import * as files from 'node:fs'
+import { z } from 'zod'
+
+/** A list in a JSON file of this machine, beside the database. No backup contains it. */
+export function storedList<T>(path: string, item: z.ZodType<T>) {
+  const textOf = (items: readonly T[]): string => JSON.stringify(items, null, 2)
+  return {
+    read: (): T[] =>
+      files.existsSync(path) ? z.array(item).parse(JSON.parse(files.readFileSync(path, 'utf8'))) : [],
+    /** Replaces the file at one instant, if its content changes. Several processes may share the folder. */
+    write(items: readonly T[]): void {
+      const text = textOf(items)
+      if (files.existsSync(path) && files.readFileSync(path, 'utf8') === text) return
+      const draft = `${path}.${process.pid}.new`
+      files.writeFileSync(draft, text, { mode: 0o600, flush: true })
+      files.renameSync(draft, path)
+    },
+  }
+}
