@@ -21,10 +21,7 @@ export type LoginTrial = 'accepted' | 'refused' | 'unreachable'
  * Whether a broker accepts a hub's password or certificate. The connection uses the hub's client id. So, if the broker
  * accepts it, it ends the hub's own connection.
  */
-export function tryLogin(
-  { url, ca, user, ...credential }: HubCredential,
-  clock: Clock,
-): Promise<LoginTrial> {
+export function tryLogin({ url, ca, user, ...credential }: HubCredential, clock: Clock): Promise<LoginTrial> {
   // With TLS 1.3 a broker refuses a certificate after the handshake, and the reason may be lost with the connection.
   let isReached = false
   const options = {

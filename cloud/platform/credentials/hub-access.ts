@@ -49,7 +49,11 @@ export async function requireHub(q: Queries, credential: Scope, hubId: number): 
 
 /** Hubs are not moved to another owner before the transaction ends. */
 export async function lockHubs(tx: Tx, hubIds: readonly number[]): Promise<void> {
-  const hubs = tx.q.selectFrom('hubs').select('id').where('id', 'in', [0, ...hubIds]).orderBy('id')
+  const hubs = tx.q
+    .selectFrom('hubs')
+    .select('id')
+    .where('id', 'in', [0, ...hubIds])
+    .orderBy('id')
   await tx.forUpdate(hubs).execute()
 }
 
