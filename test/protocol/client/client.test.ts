@@ -149,7 +149,7 @@ test('the client knows from the route table which POSTs take a key and which are
   const once = Object.values(routes)
     .filter(({ method, path, interface: side }) => side !== 'root' && !isRepeatable(method, path))
     .map(({ path }) => path)
-  for (const path of once) expect(path).toMatch(/^\/(owners\/(alarms|people|keys)|diag)/)
+  for (const path of once) expect(path).toMatch(/^\/(owners\/(alarms|people|contacts|keys)|diag)/)
 })
 
 test('retries stop after the maximum number of attempts, or if the service asks for a long pause', () => {
