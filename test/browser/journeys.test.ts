@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import { decodeQR } from 'qr/decode.js'
 import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { createClient, unwrap } from '../../protocol/client/client.ts'
+import { purchasePicture } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
 import { servePages } from './cloud-pages.ts'
 import { type RunningDemo, startDemo } from './running-demo.ts'
@@ -67,6 +68,8 @@ describe('journeys', () => {
       const bin = (await open.textContent())!.trim().slice(-1)
       await open.click()
       await page.getByText(`Bin ${bin} is open. Take your products and close the door.`).waitFor()
+      const openHub = () => demo.visit('simulator', `${demo.file().simulator_url}/`, 900)
+      if (await purchasePicture(page, openHub)) return
       const hand = { action: 'take_items', target: `bin-${bin}` }
       expect(await simulator.ask('POST', '/api/hubs/1/act', hand)).toMatchObject({ units: 1 })
       await page.locator('[data-status="COMPLETED"]').waitFor()

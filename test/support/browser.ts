@@ -1,7 +1,7 @@
 import axe from 'axe-core'
 import * as files from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { type BrowserContext, chromium, type Locator, type Page } from 'playwright-core'
 import { onTestFinished, vi } from 'vitest'
 import { buildPages, pages } from '../../edge/packaging/pages.ts'
@@ -128,6 +128,8 @@ export const weightOf = (folder: string): number =>
     .filter((name) => /\.(js|css)\.br$/.test(name))
     .reduce((sum, name) => sum + files.statSync(join(folder, name)).size, 0)
 
+const writesReadmePictures = (): boolean => process.env['README_PICTURES'] === '1'
+
 /**
  * Writes pictures of the pages to the folder `PAGE_PICTURES`, if it is set. Pictures of a workspace are in
  * its README, and only `npm run pictures` renews them.
@@ -135,25 +137,50 @@ export const weightOf = (folder: string): number =>
 export async function picture(page: Page, name: string, workspace?: 'edge' | 'simulator'): Promise<void> {
   const folder = process.env['PAGE_PICTURES']
   if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
-  if (workspace === undefined || process.env['README_PICTURES'] !== '1') return
-  const path = join(root, workspace, 'pictures', `${name}.jpg`)
-  files.mkdirSync(join(root, workspace, 'pictures'), { recursive: true })
+  if (workspace === undefined || !writesReadmePictures()) return
   const before = page.viewportSize()!
-  const { width, height } = README_SIZES[workspace]
-  await page.setViewportSize({ width, height })
+  await page.setViewportSize(README_SIZES[workspace])
   await page.evaluate('scrollTo(0, 0)')
-  // The highest quality that is small enough.
+  await writePicture(page, join(root, workspace, 'pictures', `${name}.jpg`))
+  await page.setViewportSize(before)
+}
+
+/**
+ * Writes the first picture of README: a customer's telephone beside the picture of the hub. Returns false if it is not
+ * asked for. Otherwise the hub's page replaces the telephone's.
+ */
+export async function purchasePicture(telephone: Page, openHub: () => Promise<Page>): Promise<boolean> {
+  if (!writesReadmePictures()) return false
+  await telephone.setViewportSize({ width: 390, height: PURCHASE_HEIGHT })
+  await telephone.evaluate('scrollTo(0, 0)')
+  const images = [await telephone.screenshot()]
+  const page = await openHub()
+  await page.setViewportSize({ width: 900, height: PURCHASE_HEIGHT })
+  images.push(await page.screenshot())
+  await page.setViewportSize({ width: 390 + 900 + 60, height: PURCHASE_HEIGHT + 40 })
+  const shown = images.map((image) => `<img src="data:image/png;base64,${image.toString('base64')}">`)
+  await page.goto('about:blank')
+  await page.setContent(
+    `<style>body { margin: 20px; display: flex; gap: 20px; background: #cbd5e1 } img { border-radius: 12px }</style>${shown.join('')}`,
+  )
+  await writePicture(page, join(root, 'cloud', 'pictures', 'purchase.jpg'))
+  return true
+}
+
+/** Writes the page as it is shown, in the highest quality that is small enough. */
+async function writePicture(page: Page, path: string): Promise<void> {
+  files.mkdirSync(dirname(path), { recursive: true })
   for (const quality of [85, 75, 65, 55, 45, 35]) {
     const image = await page.screenshot({ type: 'jpeg', quality })
-    if (image.length > MOST_PICTURE_BYTES) continue
-    files.writeFileSync(path, image)
-    return page.setViewportSize(before)
+    if (image.length <= MOST_PICTURE_BYTES) return files.writeFileSync(path, image)
   }
   throw new Error(`${path} is too large`)
 }
 
 /** Size of the picture of a page in a README, in pixels. */
 const README_SIZES = { simulator: { width: 1100, height: 1000 }, edge: { width: 390, height: 844 } }
+
+const PURCHASE_HEIGHT = 760
 
 /** Maximum size of a picture in a README. */
 const MOST_PICTURE_BYTES = 80_000

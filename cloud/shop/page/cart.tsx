@@ -104,7 +104,7 @@ export function CartView(): JSX.Element {
         <>
           <Lines order={order} isOpen={isOpen} />
           {waiting.value && (
-            <div class="alert alert-info grid justify-items-start">
+            <div class="alert alert-info flex flex-col items-start">
               <p>{words().bank_asks}</p>
               <button class="btn" disabled={isPaying.value} onClick={() => void confirm()}>
                 {words().confirm}

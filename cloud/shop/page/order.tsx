@@ -86,7 +86,7 @@ function Refunds({ items, currency }: Order): JSX.Element | null {
   const refunds = receipt.value?.refunds ?? []
   if (lines.length === 0 && refunds.length === 0) return null
   return (
-    <div class="alert alert-info grid" data-refunds>
+    <div class="alert alert-info flex flex-col items-start gap-1" data-refunds>
       {lines.map((line) => (
         <p key={line}>{line}</p>
       ))}
