@@ -27,6 +27,7 @@ export const long: readonly string[] = [
   'test/browser/shop-cards.test.ts',
   'test/browser/outages.test.ts',
   'test/process/crowds.test.ts',
+  'test/process/wrong-clock.test.ts',
   'test/process/proxies.test.ts',
   'test/browser/hub-page.test.ts',
   'test/browser/hub-page-people.test.ts',

@@ -34,6 +34,8 @@ const services = {
     return absent.length > 0 ? `${absent.join(', ')} not installed` : undefined
   },
   pgDump: () => (onPath('pg_dump') && onPath('pg_restore') ? withoutPostgres() : 'pg_dump is not installed'),
+  /** For a board with a wrong clock: TLS reads it, too. */
+  faketime: () => (onPath('faketime') ? undefined : 'faketime is not installed'),
   /** For the example firmware of a controller. */
   python3: () => (onPath('python3') ? undefined : 'python3 is not installed'),
   openssl: () => (onPath('openssl') ? undefined : 'openssl is not installed'),

@@ -32,10 +32,12 @@ const patient = {
 interface InstallOptions extends Pick<PlantOptions, 'kind' | 'seedCommand'> {
   /** Commands of programs. Default: the present build. The next start of a program reads the map. */
   commands: Map<ProgramName, readonly string[]>
+  /** Settings of the clouds, in addition to the test's own. */
+  cloud?: Readonly<Record<string, string>>
 }
 
 /** An installation that a test changes step by step, while customers use it. */
-export async function install({ kind, seedCommand, commands }: InstallOptions) {
+export async function install({ kind, seedCommand, commands, cloud }: InstallOptions) {
   const data = mkdtempSync(join(tmpdir(), 'larder-installation-'))
   const failures: string[] = []
   const plant = await createPlant({
@@ -45,7 +47,7 @@ export async function install({ kind, seedCommand, commands }: InstallOptions) {
     speed: 6,
     ...(seedCommand && { seedCommand }),
     commandOf: (name) => commands.get(name),
-    settings: { cloud: { ...patient, DRAIN_MS: '1500' } },
+    settings: { cloud: { ...patient, DRAIN_MS: '1500', ...cloud } },
     onFailure: (name, how, logFile) =>
       failures.push(`${name} ended by itself (${how}): ${readFileSync(logFile, 'utf8').slice(-600)}`),
   })
