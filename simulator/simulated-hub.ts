@@ -34,6 +34,8 @@ export interface SimulatedHubOptions {
   timing?: Partial<Timing>
   /** How long the firmware waits for a fall after a turn (SPEC §6). */
   dropWindowMs?: number
+  /** How many times slower the firmware repeats itself without news, and ends silent sessions. For simulations of days. */
+  pace?: number | undefined
   /** Latency of a line in the in-process mount; called for each line. */
   lineLatencyMs?: () => number
   /** Controllers that run an external program as firmware (`board/SPEC.md`). */
@@ -161,7 +163,7 @@ export class SimulatedHub {
 
   /** Connects a controller to its serial line. */
   #connect(description: ControllerDescription): void {
-    const { storage, runtime, openBoards, versions, dropWindowMs = DROP_WINDOW_MS } = this.#options
+    const { storage, runtime, openBoards, versions, pace, dropWindowMs = DROP_WINDOW_MS } = this.#options
     const { id, port } = description
     const lines = this.hardware.controllers.map((controller) => controller.id)
     const { wire, fromController } = createWire(
@@ -179,7 +181,7 @@ export class SimulatedHub {
       description,
       world: this.world,
       memory: storage.open<object>(`memory-${id}`),
-      start: openBoards?.has(id) ? undefined : (ask) => startProgram(ask, runtime, versions?.get(id)),
+      start: openBoards?.has(id) ? undefined : (ask) => startProgram(ask, runtime, versions?.get(id), pace),
       strikes: this.#strikes,
       dropWindowMs,
       reset: () => this.#cutPower([id], RESET_MS),

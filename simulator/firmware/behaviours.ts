@@ -151,7 +151,12 @@ const WORTH_REPORTING = 10
  * A fridge with a probe that is read at intervals; its doors are on GPIO lines. `onlyChanges`: like firmware of version
  * 2, which neither repeats a steady value nor reports a missing reading.
  */
-export function fridgeBehaviour(fridge: FridgePins, clock: Clock, onlyChanges: boolean): Behaviour {
+export function fridgeBehaviour(
+  fridge: FridgePins,
+  clock: Clock,
+  onlyChanges: boolean,
+  pace: number,
+): Behaviour {
   const read = (): number | 'none' => {
     const celsius = fridge.probe()
     return celsius === null ? 'none' : Math.round(celsius * 100) + 10_000
@@ -160,7 +165,7 @@ export function fridgeBehaviour(fridge: FridgePins, clock: Clock, onlyChanges: b
   let reportedAt = clock.monotonic()
 
   function isNews(temperature: number | 'none'): boolean {
-    if (!onlyChanges && clock.monotonic() - reportedAt >= REPEAT_MS) return true
+    if (!onlyChanges && clock.monotonic() - reportedAt >= REPEAT_MS * pace) return true
     if (temperature === 'none') return !onlyChanges && reported !== 'none'
     return reported === 'none' || Math.abs(temperature - reported) >= WORTH_REPORTING
   }
@@ -174,7 +179,7 @@ export function fridgeBehaviour(fridge: FridgePins, clock: Clock, onlyChanges: b
     sensed: () => (onlyChanges && reported === 'none' ? {} : { temp: reported }),
     repeats: true,
     onSense: (listener) =>
-      every(clock, READ_EVERY_MS, () => {
+      every(clock, READ_EVERY_MS * pace, () => {
         const temperature = read()
         if (!isNews(temperature)) return
         reported = temperature

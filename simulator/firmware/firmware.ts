@@ -41,6 +41,8 @@ export interface FirmwareOptions {
   random: Runtime['random']
   /** The newest supported version of the serial protocol. */
   version: number
+  /** See `SimulatedHubOptions`. */
+  pace: number
   memory: OperationMemory
   slots: Slots
   /** Restarts the processor: this program ends at once. */
@@ -179,7 +181,7 @@ class Firmware {
     this.#host = host
     this.#spoken = proto
     this.#options.onSession('begun')
-    this.#watchHost(host, HOST_SILENT_MS)
+    this.#watchHost(host, HOST_SILENT_MS * this.#options.pace)
     this.#queue.send(this.#welcome(host), () => {
       this.#welcomed = true
       this.#options.onSession('on')
@@ -237,7 +239,8 @@ class Firmware {
   #watchHost(host: string, delayMs: number): void {
     this.#options.clock.after(delayMs, () => {
       if (this.#host !== host) return
-      const leftMs = this.#heardAt + HOST_SILENT_MS - this.#options.clock.monotonic()
+      const { clock, pace } = this.#options
+      const leftMs = this.#heardAt + HOST_SILENT_MS * pace - clock.monotonic()
       if (leftMs > 0) this.#watchHost(host, leftMs)
       else this.#endSession()
     })
@@ -310,6 +313,7 @@ export function startProgram(
   ask: AskBoard,
   runtime: Runtime,
   version: number = SERIAL_PROTOCOL_VERSION,
+  pace = 1,
 ): Program {
   let firmware: Firmware | undefined
   let pins: Pins
@@ -328,10 +332,11 @@ export function startProgram(
       clock,
       random: runtime.random,
       version,
+      pace,
       memory: new OperationMemory(flash.memory, runtime.random),
       slots: new Slots(flash.slots, simulatedPublicKey),
       reset: () => void ask({ do: 'reset' }),
-      behaviours: (isRunning) => behavioursOf(power, pins, clock, { isRunning, version }),
+      behaviours: (isRunning) => behavioursOf(power, pins, clock, { isRunning, version, pace }),
       cabinets: [...pins.cabinets.values()],
       isMemoryFaulty: () => !ask({ do: 'flash' }).ok,
       isSupplyWeak: (device) => !ask({ do: 'supply', device }).ok,
@@ -358,7 +363,7 @@ function behavioursOf(
   power: Extract<BoardEvent, { on: 'power' }>,
   pins: Pins,
   clock: Clock,
-  { isRunning, version }: { isRunning: (device: string) => boolean; version: number },
+  { isRunning, version, pace }: { isRunning: (device: string) => boolean; version: number; pace: number },
 ): Map<string, Behaviour> {
   const binOf = (number: number) => pins.bins.get(deviceId({ kind: 'bin', number }))
   return new Map(
@@ -372,7 +377,7 @@ function behavioursOf(
           return [id, cabinetBehaviour(pins.cabinets.get(id)!, device, context)]
         }
         case 'fridge':
-          return [id, fridgeBehaviour(pins.fridges.get(id)!, clock, version < 3)]
+          return [id, fridgeBehaviour(pins.fridges.get(id)!, clock, version < 3, pace)]
       }
     }),
   )

@@ -10,31 +10,33 @@ import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 export const CUSTOMERS = 6
 export const HUBS = [1, 2] as const
 
-let template: Buffer | undefined
+const templates = new Map<number, Promise<Buffer>>()
 
 /**
- * The cloud's database at the start of a seed: two owners with one hub each, their products, and the
- * customers of both. It is made once.
+ * The cloud's database at the start of a seed: owners with one hub each, their products, and the customers of all. It is
+ * made once.
  */
-export async function freshBooks(): Promise<Buffer> {
-  return (template ??= await makeTemplate())
+export function freshBooks(hubs: number = HUBS.length): Promise<Buffer> {
+  const template = templates.get(hubs) ?? makeTemplate(hubs)
+  templates.set(hubs, template)
+  return template
 }
 
-async function makeTemplate(): Promise<Buffer> {
+async function makeTemplate(hubs: number): Promise<Buffer> {
   const database = new Sqlite(':memory:')
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: database })
-  await fillBooks(db)
+  await fillBooks(db, hubs)
   const bytes = database.serialize()
   await db.close()
   return bytes
 }
 
 /** Fills an empty database. */
-export async function fillBooks(db: CloudDatabase): Promise<void> {
+export async function fillBooks(db: CloudDatabase, hubs: number = HUBS.length): Promise<void> {
   await db.migrate()
   const q = db.kysely
   await q.insertInto('categories').values({ id: 1, name: 'Food', parent_id: null }).execute()
-  for (const hubId of HUBS) {
+  for (let hubId = 1; hubId <= hubs; hubId++) {
     await q
       .insertInto('owners')
       .values({ id: hubId, name: `Owner ${hubId}` })
@@ -44,7 +46,7 @@ export async function fillBooks(db: CloudDatabase): Promise<void> {
     await db.transact((tx) => insertLayout(tx, hubId, hardwareOf(hubId)))
     await insertDeals(db, hubId)
   }
-  for (let user = 1; user <= CUSTOMERS; user++)
+  for (let user = 1; user <= (CUSTOMERS * hubs) / HUBS.length; user++)
     await q
       .insertInto('users')
       .values({

@@ -1,6 +1,7 @@
 import '../support/small-limits.ts'
 import { commerceWork } from '../../cloud/commerce/work.ts'
-import { WorkRunner } from '../../cloud/platform/work/runner.ts'
+import type { CloudContext } from '../../cloud/platform/context.ts'
+import { WorkRunner, type WorkKinds } from '../../cloud/platform/work/runner.ts'
 import { startWorker } from '../../cloud/platform/work/workers.ts'
 import { putBack } from '../../cloud/clock-step.ts'
 import { ListeningWatch } from '../../cloud/platform/listening.ts'
@@ -30,6 +31,8 @@ interface Parts {
   store: CloudStore
   bank: Bank
   settings: { rules: CloudSettings; gateway: GatewayLimits }
+  /** Due work beside that of commerce. */
+  moreWork?: ((context: CloudContext) => WorkKinds) | undefined
 }
 
 /** A process of the cloud, over its lives. */
@@ -93,7 +96,7 @@ export class CloudNode {
     const gateway = new Gateway({
       domain: hubDomain,
       context,
-      broker: { kind: 'shared', open: network.transportFor(name, life, processId) },
+      broker: { kind: 'shared', open: network.transportFor(name, life, { clientId: processId }) },
       processId,
       settings: settings.gateway,
     })
@@ -101,7 +104,7 @@ export class CloudNode {
     scheduler.plan(life, 0, () => {
       gateway.start()
       listening.start()
-      const work = commerceWork(this.#services!)
+      const work = { ...commerceWork(this.#services!), ...this.#parts.moreWork?.(context) }
       this.kinds = new Set(Object.keys(work))
       new WorkRunner(context, work).start()
       startWorker(context, { processId, name, pid: 1 }, putBack)
@@ -124,6 +127,10 @@ export class CloudNode {
   /** Shifts its wall clock. */
   shiftWall(offsetMs: number): void {
     this.#wallOffset = offsetMs
+  }
+
+  get wallOffset(): number {
+    return this.#wallOffset
   }
 }
 

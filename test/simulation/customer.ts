@@ -23,7 +23,8 @@ export async function liveCustomer(world: CustomerWorld, userId: number): Promis
   }
 }
 
-async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
+/** One visit of a customer. Returns how it ended. */
+export async function buyOnce(world: CustomerWorld, userId: number): Promise<string> {
   const { chance } = world
   const site = chance.pick(world.sites)
   const { hubId } = site

@@ -52,8 +52,8 @@ export class MemoryServer implements DatabaseServer {
   #copy: Buffer | undefined
   driver: Driver
 
-  static async create(): Promise<MemoryServer> {
-    const sqlite = new Sqlite(await freshBooks())
+  static async create(hubs: number): Promise<MemoryServer> {
+    const sqlite = new Sqlite(await freshBooks(hubs))
     return new MemoryServer(sqlite, await driverOf(inMemory(sqlite)))
   }
 

@@ -11,6 +11,7 @@ import { collectHub } from '../invariants/collect-hub.ts'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import type { StorageReason } from '../../protocol/model/storage.ts'
+import type { Board } from './board.ts'
 import type { Chance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
 import type { CrashPoints } from './crash-points.ts'
@@ -22,7 +23,7 @@ import { imageOf } from '../world/firmware.ts'
 import { LineObserver } from './line-observer.ts'
 import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 
-interface Parts {
+export interface HubParts {
   scheduler: Scheduler
   network: Network
   room: Room
@@ -34,6 +35,12 @@ interface Parts {
   image?: Buffer | undefined
   /** A copy of another board's card, with which this board starts. */
   card?: Buffer
+  /** Its certificate, its releases and its updater; absent: a hub that is not enrolled and never updated. */
+  board?: Board | undefined
+  /** File of the journal; without it the journal is in memory. */
+  path?: string | undefined
+  /** The certificate on a copied card. */
+  certificate?: string | undefined
 }
 
 /** An entry of a ledger stream, with the tag that no other history has. */
@@ -63,13 +70,14 @@ function ifCardWorks(work: () => void): void {
 
 /** The hub's service over its lives, on one journal that survives them. */
 export class HubNode {
-  readonly #parts: Parts
+  readonly #parts: HubParts
   #journal: BetterSqlite3.Database
   #copy: Buffer | undefined
   #life: Life | undefined
   #hub: Hub | undefined
   #runner: Runner<Running> | undefined
   #fault: StorageReason | undefined
+  #isFull = false
   /** Error of its wall clock in milliseconds. */
   #wallOffset = 0
   heldDown = false
@@ -86,11 +94,16 @@ export class HubNode {
   /** Operations that commands caused, over all stores. */
   readonly commandOfOperation = new Map<string, string>()
 
-  constructor(parts: Parts) {
+  constructor(parts: HubParts) {
     this.#parts = parts
-    this.#journal = new Sqlite(parts.card ?? ':memory:')
+    this.#journal = new Sqlite(parts.card ?? this.path ?? ':memory:')
     this.hubId = parts.hubId ?? 1
     this.line = new LineObserver(this.hubId)
+    parts.board?.attach(this)
+  }
+
+  get board(): Board | undefined {
+    return this.#parts.board
   }
 
   /** Name of its line to the broker. */
@@ -113,8 +126,8 @@ export class HubNode {
   }
 
   start(): void {
-    const { scheduler, network, room, chance, coverage, crashPoints } = this.#parts
-    if (this.heldDown || this.takenOut || this.#life?.alive === true) return
+    const { scheduler, network, room, chance, coverage, crashPoints, board } = this.#parts
+    if (this.heldDown || this.takenOut || board?.isStopped || this.#life?.alive === true) return
     const { name, hubId } = this
     const life = scheduler.newLife(name, () => {
       coverage.hit('hub lives ended')
@@ -124,6 +137,10 @@ export class HubNode {
       room.plan(chance.between(200, 6000), () => this.start())
     })
     this.#life = life
+    this.#runner = undefined
+    if (board?.health === 'crashes') scheduler.plan(life, 1000, () => scheduler.kill(life, 'bad release'))
+    // Its process runs, and does nothing.
+    if (board?.health === 'crashes' || board?.health === 'never becomes ready') return
     scheduler.plan(life, 0, () => {
       const crash = crashPoints.forLife(life)
       const checkpoint = (point: string): void => {
@@ -134,7 +151,11 @@ export class HubNode {
       const hardware = hardwareOf(hubId)
       const settings = this.#parts.settings ?? defaultHubSettings
       const gpio = room.gpioFor(life)
-      const openTransport = this.line.tap(network.transportFor(name, life, `hub-${hubId}`), clock)
+      const certificate = (): string | undefined => board?.certificate() ?? this.#parts.certificate
+      const open = network.transportFor(name, life, { clientId: `hub-${hubId}`, certificate })
+      const cloudNow = (): number => this.hub?.core.cloudNow() ?? clock.now()
+      const openTransport = this.line.tap(board?.over(open, clock, cloudNow) ?? open, clock)
+      const openPort = room.portsFor(life, (operationId) => this.#isCommitted(operationId))
       const runner = createRunner({
         runtime: { clock, random: chance },
         log: silentLog,
@@ -150,14 +171,15 @@ export class HubNode {
             log: silentLog,
             store,
             hardware,
-            openPort: room.portsFor(life, (operationId) => this.#isCommitted(operationId)),
+            openPort: board?.ports(openPort) ?? openPort,
             gpio,
             openTransport,
             checkpoint,
             settings,
-            certificates: () => this.certificates,
+            certificates: () => board?.certificates() ?? this.certificates,
+            ...(board && { software: `larder-edge ${board.version}` }),
             images: this.#parts.image ? [imageOf(this.#parts.image)] : [],
-            desired: {
+            desired: board?.desired ?? {
               offer() {},
               failedUpdate: () => null,
               failed: () => this.failed,
@@ -215,6 +237,18 @@ export class HubNode {
     }
   }
 
+  /** Writes a file beside the journal. Throws if the card cannot be written. */
+  touchFiles(): void {
+    this.#touchCard('journal.file')
+    if (this.#isFull) throw new Sqlite.SqliteError('the disk is full', 'SQLITE_FULL')
+  }
+
+  /** Whether an order is in progress, as the updater reads the journal. */
+  isBusy(): boolean {
+    if (!this.#hasTable('orders')) return false
+    return this.#journal.prepare('SELECT 1 FROM orders WHERE ended_at IS NULL').get() !== undefined
+  }
+
   /** A fault at any commit: before it, or after it with a lost answer. */
   #touchCard(point: string): void {
     if (this.#fault === undefined || !point.startsWith('journal.')) return
@@ -236,7 +270,13 @@ export class HubNode {
     this.kill('new card')
     this.noteCommands()
     this.generation++
-    this.#journal = new Sqlite(':memory:')
+    this.#journal = new Sqlite(this.path ?? ':memory:')
+  }
+
+  /** File of the present journal, if it has one. */
+  get path(): string | undefined {
+    const { path } = this.#parts
+    return path === undefined ? undefined : `${path}.${this.generation}`
   }
 
   backUp(): void {
@@ -330,6 +370,7 @@ export class HubNode {
 
   /** Prevents the store from adding pages. */
   fillDisk(full: boolean): void {
+    this.#isFull = full
     const pages = this.#journal.pragma('page_count', { simple: true }) as number
     this.#journal.pragma(`max_page_count = ${full ? pages : 1_000_000}`)
   }

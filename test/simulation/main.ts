@@ -7,9 +7,11 @@ import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { Coverage } from './coverage.ts'
 import { expectedFaults } from './blows.ts'
 import { dropTemplate } from './database-server.ts'
+import { runDays } from './days.ts'
 import { runSeed } from './run-seed.ts'
 
 const HELP = `npm run swarm -- [--seeds N] [--from S] [--jobs J] [--keep-going] [--quiet] [--postgres URL]
+npm run swarm -- --days N [--seed S] [--hubs H] [--orders O]
 
 Runs two hubs, two cloud processes, simulators, network and clocks under one seeded scheduler, with faults and crashes. Each
 seed from S to S+N-1 is one run, and the invariants are checked at its end. Exit status 1 if an invariant is violated.
@@ -20,7 +22,17 @@ seed from S to S+N-1 is one run, and the invariants are checked at its end. Exit
   --keep-going   continues after a failing seed
   --quiet        does not print how often each fault and each crash point occurred
   --postgres URL server of the cloud's database, in place of memory. The server's own scheduling has no seed, so a
-                 repeated seed may differ`
+                 repeated seed may differ
+
+--days plays days of a fleet with a daily pattern of sales. Hubs are enrolled, renew their certificates, and get two good releases
+and a bad one. One board is stolen and replaced, two cards age, and the faults of the other seeds strike every two hours. A
+technician visits each hub every three days. Each day is a line of a table; the sums and the violated rules follow. MB/hub is
+written to the journal of a hub, in a file system in memory.
+
+  --days N       number of days (30 days of 20 hubs take about 7 minutes of processor time)
+  --seed S       the seed (default 1)
+  --hubs H       number of hubs (default 20)
+  --orders O     orders of a hub a day (default 3)`
 
 const { values } = parseArgs({
   options: {
@@ -30,6 +42,10 @@ const { values } = parseArgs({
     'keep-going': { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
     postgres: { type: 'string' },
+    days: { type: 'string' },
+    seed: { type: 'string', default: '1' },
+    hubs: { type: 'string', default: '20' },
+    orders: { type: 'string', default: '3' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -45,19 +61,34 @@ interface Report {
 }
 
 if (values.help) console.log(HELP)
+else if (values.days !== undefined) process.exitCode = await days(whole('days'))
 else if (process.send) {
   process.on('message', (seed: number) => void play(seed))
   const { postgres } = values
   if (postgres !== undefined) process.on('disconnect', () => void dropTemplate(postgres))
 } else process.exitCode = await swarm(whole('seeds'), whole('from'), Math.max(1, whole('jobs')))
 
-function whole(name: 'seeds' | 'from' | 'jobs'): number {
-  if (!/^\d{1,9}$/.test(values[name])) throw new Error(`--${name} takes a whole number, not ${values[name]}`)
+function whole(name: 'seeds' | 'from' | 'jobs' | 'days' | 'seed' | 'hubs' | 'orders'): number {
+  if (!/^\d{1,9}$/.test(values[name] ?? ''))
+    throw new Error(`--${name} takes a whole number, not ${values[name]}`)
   return Number(values[name])
 }
 
+async function days(count: number): Promise<number> {
+  const { clock } = systemRuntime()
+  const startedAt = clock.monotonic()
+  const [seed, hubs, ordersPerDay] = [whole('seed'), whole('hubs'), whole('orders')]
+  console.log(`${count} days of ${hubs} hubs, about ${ordersPerDay} orders of each hub a day, seed ${seed}`)
+  const problems = await runDays({ days: count, seed, hubs, ordersPerDay, print: console.log })
+  for (const problem of problems) console.log(`  ${problem}`)
+  const minutes = ((clock.monotonic() - startedAt) / 60_000).toFixed(1)
+  const verdict = problems.length === 0 ? 'every rule held' : `${problems.length} rules were violated`
+  console.log(`${count} days in ${minutes} minutes: ${verdict}`)
+  return problems.length === 0 ? 0 : 1
+}
+
 async function play(seed: number): Promise<void> {
-  const { violations, failure, coverage } = await runSeed(seed, values.postgres)
+  const { violations, failure, coverage } = await runSeed(seed, { postgresUrl: values.postgres })
   const problems = violations.map(({ invariant, text }) => `${invariant}: ${text}`)
   if (failure !== undefined) problems.push(`defect: ${inspect(failure)}`)
   process.send!({ seed, problems, counts: [...coverage.counts] } satisfies Report)
@@ -126,6 +157,8 @@ function summarize(coverage: Coverage): void {
     ['redemptions', 'redemption '],
     ['commands', 'command '],
     ['customers', 'customer '],
+    ['boards', 'board '],
+    ['rollouts', 'rollout '],
     ['controllers at the end', 'firmware '],
   ] as const)
     console.log(`${title}\n${coverage.lines(prefix).join('\n')}`)

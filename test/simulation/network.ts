@@ -30,8 +30,16 @@ interface Connection {
   filters: Levels[]
   handlers: TransportHandlers
   open: boolean
+  /** The client certificate with which it signed in, PEM. */
+  certificate: string | undefined
   /** When the last message in flight arrives. */
   lastAt: number
+}
+
+/** How a client signs in. `certificate`: the present one, PEM; a client without one has a password that never changes. */
+interface Login {
+  clientId?: string
+  certificate?: () => string | undefined
 }
 
 export interface NetworkCounts {
@@ -57,6 +65,9 @@ export class Network {
   ordered = false
   /** Whether the broker grants one more filter to a client that already has `held`. */
   grants: (filter: string, held: readonly string[], clientId: string) => boolean = () => true
+  /** Why the broker refuses a client certificate (PEM); undefined: it is valid. */
+  judge: (clientId: string, certificate: string) => Promise<string | undefined> = () =>
+    Promise.resolve(undefined)
   /** Lives without a line to the broker. */
   severed = new Set<string>()
   brokerUp = true
@@ -71,7 +82,8 @@ export class Network {
    * The connection of one life of the program `node` to the broker. The broker closes an older connection
    * with the same client id.
    */
-  transportFor(node: string, life: Life, clientId = node): OpenTransport<ChangingTransport> {
+  transportFor(node: string, life: Life, login: Login = {}): OpenTransport<ChangingTransport> {
+    const { clientId = node } = login
     return (options, handlers) => {
       const connection: Connection = {
         life,
@@ -80,9 +92,10 @@ export class Network {
         filters: options.subscribe.map(levelsOf),
         handlers,
         open: false,
+        certificate: undefined,
         lastAt: 0,
       }
-      this.#scheduler.plan(life, this.#chance.between(1, 20), () => {
+      const connect = (): void => {
         if (!this.brokerUp || this.severed.has(node)) {
           handlers.onDisconnect('unreachable')
           return
@@ -98,6 +111,12 @@ export class Network {
         for (const [topic, payload] of this.#retained)
           if (isHeard(connection, levelsOf(topic))) this.#deliver(connection, topic, payload)
         handlers.onConnect()
+      }
+      this.#scheduler.plan(life, this.#chance.between(1, 20), async () => {
+        connection.certificate = login.certificate?.()
+        if (connection.certificate === undefined) return connect()
+        const refusal = await this.judge(clientId, connection.certificate)
+        return refusal === undefined ? connect() : handlers.onDisconnect(refusal)
       })
       return this.#transport(connection)
     }
@@ -195,6 +214,21 @@ export class Network {
           this.#scheduler.plan(FOREVER, 1, () => this.#accept(will.topic, will.payload, will.retain))
         this.#scheduler.plan(connection.life, 1, () => connection.handlers.onDisconnect(reason))
       }
+  }
+
+  isConnected(clientId: string): boolean {
+    return [...this.#connections].some((one) => one.clientId === clientId)
+  }
+
+  /** Ends the sessions of certificates that are no longer valid. Returns their client ids. */
+  async endLogins(): Promise<string[]> {
+    const ended = new Set<Connection>()
+    for (const connection of this.#connections)
+      if (connection.certificate !== undefined)
+        if ((await this.judge(connection.clientId, connection.certificate)) !== undefined)
+          ended.add(connection)
+    this.#end((one) => ended.has(one), 'the certificate is revoked')
+    return [...ended].map(({ clientId }) => clientId)
   }
 
   severe(node: string, severed: boolean): void {

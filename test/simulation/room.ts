@@ -12,7 +12,7 @@ import { facingsOf, hardwareOf } from './hardware.ts'
 import type { Life, Scheduler } from './scheduler.ts'
 
 /** `warmingMs`: how fast the air of a fridge warms; undefined: as in a real fridge. */
-export type RoomRules = ColdRules & { warmingMs?: number }
+export type RoomRules = ColdRules & { warmingMs?: number | undefined; pace?: number | undefined }
 
 const UNWATCHED: RoomRules = { limitCelsius: 100, healthShutoffMs: Infinity, proofMs: 0 }
 
@@ -60,7 +60,7 @@ export class Room {
     scheduler: Scheduler,
     chance: Chance,
     hubId = 1,
-    { warmingMs, ...rules }: RoomRules = UNWATCHED,
+    { warmingMs, pace, ...rules }: RoomRules = UNWATCHED,
   ) {
     this.cold = new ColdWatch(rules)
     this.#scheduler = scheduler
@@ -70,6 +70,7 @@ export class Room {
       runtime: { clock: scheduler.clock(this.#life, () => 0), random: chance },
       storage: this.#watchedStorage(),
       log: silentLog,
+      pace,
       lineLatencyMs: () => chance.between(1, 4),
       timing: warmingMs === undefined ? {} : { warmingMs },
       loaded: facingsOf(hubId).map(({ product_id, cabinet, shelf, row, units }) => ({

@@ -2,10 +2,12 @@ import type { Evidence, Violation } from '../invariants/evidence.ts'
 import { violationsOf } from '../invariants/check.ts'
 import { startWithFaults, calm, startStorm } from './blows.ts'
 import { CUSTOMERS } from './cloud-books.ts'
+import { seededChance } from './chance.ts'
 import type { Coverage } from './coverage.ts'
 import { liveCustomer } from './customer.ts'
 import { firmwareOf } from '../world/firmware.ts'
 import { collect } from './collect.ts'
+import { liveUnattended } from './fleet-blows.ts'
 import { operateAtRandom, putInOrder } from './technician.ts'
 import { World } from './world.ts'
 
@@ -21,13 +23,26 @@ export interface SeedOutcome {
   evidence: Evidence[]
 }
 
+export interface SeedOptions {
+  postgresUrl?: string | undefined
+  /** Whether the hubs are enrolled, renewed, revoked and updated. Default: the seed decides. */
+  hasFleet?: boolean
+}
+
+/** The seeds before it are those of the mutants (`mutant-list.ts`), which keep their events. */
+const FIRST_FLEET = 501
+const hasFleetBy = (seed: number): boolean => seed >= FIRST_FLEET && seededChance(seed ^ 0xf1ee7).happens(0.1)
+
 /**
  * Runs one seed under one scheduler: two hubs of two owners, their rooms, two processes of the cloud on one
  * database, the card processor, the network and the clocks. After some minutes of sales during a storm come
  * calm and a clean-up. Then all books are checked.
  */
-export async function runSeed(seed: number, postgresUrl?: string): Promise<SeedOutcome> {
-  const world = await World.create(seed, postgresUrl)
+export async function runSeed(
+  seed: number,
+  { postgresUrl, hasFleet = postgresUrl === undefined && hasFleetBy(seed) }: SeedOptions = {},
+): Promise<SeedOutcome> {
+  const world = await World.create(seed, { postgresUrl, hasFleet })
   try {
     return await play(seed, world)
   } finally {
@@ -60,6 +75,7 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
       liveCustomer({ ...people, chance: chance.fork() }, index + 1),
     ),
     ...technicians.map(operateAtRandom),
+    ...(world.fleet ? [liveUnattended(world, world.fleet, seededChance(seed ^ 0x11fe))] : []),
   ]
   for (const visitor of visitors) visitor.catch(report)
 
@@ -68,13 +84,17 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
   if (absent) coverage.hit('fault hub stays away')
   world.endStorm(absent)
   calm(world, absent)
+  world.fleet?.mend().catch(report)
   // All pending work ends, by itself or by its deadline.
   await world.runUntilQuiet(40 * MINUTE)
   let isTidy = false
   Promise.all(technicians.map(putInOrder)).then(() => (isTidy = true), report)
   await scheduler.run(scheduler.time + 8 * MINUTE, () => isTidy)
   await world.runUntilQuiet(10 * MINUTE)
+  await scheduler.run(scheduler.time + 30 * MINUTE, () => world.fleet?.isAtRest() ?? true)
 
+  const wrong = world.fleet?.judgeAll() ?? []
+  if (wrong.length > 0) scheduler.failure ??= new Error(wrong.join('; '))
   const { failure } = scheduler
   if (failure !== undefined) return { seed, violations: [], failure, coverage, evidence: [] }
   const evidence = await Promise.all(sites.map((site) => collect(site, world)))

@@ -84,11 +84,13 @@ export function blinkingContact({ chance }: Stage, { room }: Site): void {
 /** The whole room loses power: the board and the controllers at one instant. */
 export function powerCut({ plan, chance }: Stage, { room, hub }: Site): void {
   hub.heldDown = true
+  hub.board?.powerOff()
   hub.kill('power cut')
   room.hub.power('off')
   plan(chance.between(500, 20_000), () => {
     room.hub.power('on')
     hub.heldDown = false
+    hub.board?.boot()
     hub.start()
   })
 }

@@ -3,6 +3,7 @@ import type { Chance } from './chance.ts'
 import type { CloudNode } from './cloud-node.ts'
 import type { CloudStore } from './cloud-store.ts'
 import type { Coverage } from './coverage.ts'
+import type { Fleet } from './fleet.ts'
 import type { HubNode } from './hub-node.ts'
 import type { Network } from './network.ts'
 import type { Room } from './room.ts'
@@ -27,6 +28,7 @@ export interface Stage {
   readonly plan: (delayMs: number, run: () => unknown) => void
   readonly isStormy: () => boolean
   mayLose: Memory
+  readonly fleet?: Fleet | undefined
   /** Running boards with a hub's copied card. */
   readonly impostors: Set<HubNode>
   /** Opens a board with a hub's copied card; its cables lead into `room`. */

@@ -185,6 +185,20 @@ export async function putInOrder(world: TechnicianWorld): Promise<void> {
   await settleForgotten(world)
 }
 
+/** Fills every row, and enters it at the hub. */
+export async function refill(world: TechnicianWorld): Promise<void> {
+  const { room, hub, hubId } = world
+  for (const { cabinet, shelf, row, product_id } of facingsOf(hubId)) {
+    const location = { cabinet, shelf, row }
+    const { depth, units } = room.hub.state().rows.find((one) => key(one) === key(location))!
+    const entered = hub.hub?.core.restock(location, depth - units)
+    if (depth === units || entered?.ok !== true) continue
+    const target = `cabinet-${cabinet}`
+    room.hub.act({ action: 'restock', target, shelf, row, units: depth - units, product_id })
+    await world.sleep(2000)
+  }
+}
+
 /**
  * Alarms about operations that the hub lost with its journal: the row is counted, and the operation resolved
  * manually.

@@ -42,15 +42,18 @@ export class Watch {
   #calmAt = Number.POSITIVE_INFINITY
   #absent: Site | undefined
 
-  constructor(parts: Parts) {
+  readonly #pollMs: number
+
+  constructor(parts: Parts, pollMs = POLL_MS) {
     this.#parts = parts
+    this.#pollMs = pollMs
     this.#shelves = new ShelfWatch(parts)
     for (const { hubId } of parts.sites)
       this.#found.set(hubId, { overstayed: [], waiting: [], soldUnsellable: [], refundedUnstarted: [] })
   }
 
   start(): void {
-    this.#parts.plan(POLL_MS, async () => {
+    this.#parts.plan(this.#pollMs, async () => {
       await this.#look()
       this.start()
     })

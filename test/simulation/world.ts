@@ -1,6 +1,13 @@
 import { sql } from 'kysely'
+import { join } from 'node:path'
 import type { CommerceServices } from '../../cloud/commerce/services.ts'
+import { rolloutWork } from '../../cloud/operations/releases/rollouts.ts'
+import type { CloudContext } from '../../cloud/platform/context.ts'
+import type { WorkKinds } from '../../cloud/platform/work/runner.ts'
+import { hubUser } from '../../protocol/mqtt/topics.ts'
+import { testContext } from '../world/context.ts'
 import { Bank } from './bank.ts'
+import { Board } from './board.ts'
 import { seededChance, type Chance } from './chance.ts'
 import { freshBooks, HUBS } from './cloud-books.ts'
 import { CloudNode } from './cloud-node.ts'
@@ -8,15 +15,44 @@ import { CloudStore } from './cloud-store.ts'
 import { Coverage } from './coverage.ts'
 import { CrashPoints } from './crash-points.ts'
 import { MemoryServer, PostgresServer, type DatabaseServer } from './database-server.ts'
-import { HubNode } from './hub-node.ts'
+import { firstReleases, Fleet, fleetRules, RELEASES_URL } from './fleet.ts'
+import { HubNode, type HubParts } from './hub-node.ts'
 import { drawLimits, type Limits } from './limits.ts'
 import { Network } from './network.ts'
 import { Room } from './room.ts'
 import { Scheduler, type Life } from './scheduler.ts'
+import { powerCut } from './site-blows.ts'
+import { trackKeys } from './tracked-keys.ts'
 import { Watch } from './watch.ts'
 import { memories, type Memory, type Site, type Stage } from './stage.ts'
 
-/** Two hubs, two processes of the cloud, and all parts around them. */
+/** The age of the first certificates, as a part of their lifetime. They are renewed at two thirds. */
+const FIRST_AGE = 0.63
+
+export interface WorldOptions {
+  /** A server for the cloud's database; without it the database is in memory. */
+  postgresUrl?: string | undefined
+  /** Number of hubs, each of its own owner (default 2). */
+  hubs?: number
+  /** Whether the hubs are enrolled, renewed, revoked and updated. */
+  hasFleet?: boolean
+  /** Limits in place of the seed's own limits. */
+  limits?: Limits
+  /** Due work of the cloud beside the work of commerce. */
+  moreWork?: (context: CloudContext) => WorkKinds
+  /** Folder of the hubs' journals; without it they are in memory. */
+  journals?: string
+  /** Time between two attempts of a hub to renew its certificate, and between two checks of sessions by the broker. */
+  renewAgainMs?: number
+  /** See `SimulatedHubOptions`. */
+  pace?: number
+  /** How many times rarer programs crash than in a storm. */
+  rarity?: number
+  /** Time between two polls of the observer. */
+  watchMs?: number
+}
+
+/** Hubs, two processes of the cloud, and all parts around them. */
 export class World implements Stage {
   readonly scheduler = new Scheduler()
   readonly coverage = new Coverage()
@@ -30,24 +66,35 @@ export class World implements Stage {
   readonly mayLose: Memory
   readonly watch: Watch
   readonly impostors = new Set<HubNode>()
-  readonly #crashes: Readonly<Record<'hub' | 'cloud', CrashPoints>>
+  readonly fleet: Fleet | undefined
+  readonly #crashes: Readonly<Record<'hub' | 'cloud' | 'updater', CrashPoints>>
+  readonly #options: WorldOptions
+  readonly #releases = firstReleases()
   readonly #life: Life
   readonly #server: DatabaseServer
   #stormy = true
 
-  /** `postgresUrl`: a server for the cloud's database; without it the database is in memory. */
-  static async create(seed: number, postgresUrl?: string): Promise<World> {
-    const server = postgresUrl ? await PostgresServer.create(postgresUrl) : await MemoryServer.create()
-    return new World(seededChance(seed), server, await freshBooks())
+  static async create(seed: number, options: WorldOptions = {}): Promise<World> {
+    const { postgresUrl, hubs = HUBS.length, hasFleet } = options
+    const server = postgresUrl ? await PostgresServer.create(postgresUrl) : await MemoryServer.create(hubs)
+    const world = new World(seed, server, await freshBooks(hubs), options)
+    if (hasFleet) await trackKeys(world.scheduler)
+    return world
   }
 
-  private constructor(chance: Chance, server: DatabaseServer, books: Buffer) {
+  private constructor(seed: number, server: DatabaseServer, books: Buffer, options: WorldOptions) {
+    const chance = seededChance(seed)
+    // Apart from the others, so that a seed has the same events without a fleet.
+    const fleetChance = seededChance(seed ^ 0x51f7ee7)
+    this.#options = options
+    const { rarity = 1 } = options
     this.#server = server
     const { scheduler, coverage } = this
     this.chance = chance
     this.#life = scheduler.newLife('world', () => {})
     this.network = new Network(scheduler, chance.fork())
-    this.limits = drawLimits(chance.fork())
+    this.limits = { ...drawLimits(chance.fork()), ...options.limits }
+    if (options.hasFleet && !options.limits) this.limits.rules = { ...this.limits.rules, ...fleetRules }
     this.mayLose = chance.pick(memories)
     this.store = new CloudStore({ scheduler, coverage, chance: chance.fork() }, server)
     this.bank = new Bank(
@@ -61,13 +108,22 @@ export class World implements Stage {
       books,
     )
     this.#crashes = {
-      hub: new CrashPoints('hub', chance.fork(), coverage, chance.pick([60, 250, 1000])),
-      cloud: new CrashPoints('cloud', chance.fork(), coverage, chance.pick([100, 350, 1400])),
+      hub: new CrashPoints('hub', chance.fork(), coverage, chance.pick([60, 250, 1000]) * rarity),
+      cloud: new CrashPoints('cloud', chance.fork(), coverage, chance.pick([100, 350, 1400]) * rarity),
+      updater: new CrashPoints('updater', fleetChance, coverage, 20),
     }
-    this.sites = HUBS.map((hubId) => this.#openSite(hubId))
+    this.sites = Array.from({ length: options.hubs ?? HUBS.length }, (_, index) => this.#openSite(index + 1))
     this.clouds = ['cloud-a', 'cloud-b'].map((name) => this.#openCloud(name))
-    this.watch = new Watch(this)
+    this.watch = new Watch(this, options.watchMs)
     if (this.limits.image) this.sites.forEach((site) => this.#cutUpdates(site))
+    if (options.hasFleet) this.fleet = this.#openFleet(fleetChance.fork())
+  }
+
+  #openFleet(random: Chance): Fleet {
+    const { scheduler, store, limits, clouds } = this
+    const clock = scheduler.clock(this.#life, () => clouds[0]!.wallOffset)
+    const operator = testContext(store.reader, { clock, random }, { settings: limits.rules })
+    return new Fleet(this, operator, this.#releases)
   }
 
   #openSite(hubId: number): Site {
@@ -77,9 +133,13 @@ export class World implements Stage {
       limitCelsius: 5,
       healthShutoffMs,
       proofMs,
-      warmingMs: 600_000,
+      warmingMs: 600_000 * (this.#options.pace ?? 1),
+      pace: this.#options.pace,
     })
-    return { hubId, room, hub: this.#openHub(hubId, room) }
+    const { hasFleet, journals } = this.#options
+    const board = hasFleet ? this.#openBoard(hubId) : undefined
+    const path = journals === undefined ? undefined : join(journals, `hub-${hubId}.sqlite`)
+    return { hubId, room, hub: this.#openHub(hubId, room, { board, path }) }
   }
 
   /** Power cuts of controllers within their updates. */
@@ -92,7 +152,24 @@ export class World implements Stage {
     }
   }
 
-  #openHub(hubId: number, room: Room, card?: Buffer): HubNode {
+  #openBoard(hubId: number): Board {
+    const { scheduler, coverage, network } = this
+    return new Board({
+      scheduler,
+      coverage,
+      crashPoints: this.#crashes.updater,
+      releases: this.#releases,
+      isConnected: () => !network.severed.has(hubUser(hubId)) && this.anyCloud() !== undefined,
+      cutPower: () => powerCut(this, this.sites[hubId - 1]!),
+      renewAgainMs: this.#options.renewAgainMs ?? 20_000,
+    })
+  }
+
+  #openHub(
+    hubId: number,
+    room: Room,
+    more: Pick<HubParts, 'board' | 'card' | 'certificate' | 'path'>,
+  ): HubNode {
     const { scheduler, network, coverage, chance } = this
     const { hub: settings, image } = this.limits
     const crashPoints = this.#crashes.hub
@@ -107,11 +184,13 @@ export class World implements Stage {
       image,
       chance: chance.fork(),
     }
-    return new HubNode({ ...parts, ...(card && { card }) })
+    return new HubNode({ ...parts, ...more })
   }
 
-  readonly openImpostor = (hubId: number, card: Buffer, room: Room): HubNode =>
-    this.#openHub(hubId, room, card)
+  readonly openImpostor = (hubId: number, card: Buffer, room: Room): HubNode => {
+    const certificate = this.sites[hubId - 1]!.hub.board?.certificate()
+    return this.#openHub(hubId, room, { card, certificate })
+  }
 
   readonly openWorkshop = (hubId: number): Room => {
     const room = new Room(this.scheduler, this.chance.fork(), hubId)
@@ -122,15 +201,40 @@ export class World implements Stage {
   #openCloud(name: string): CloudNode {
     const { scheduler, network, coverage, store, bank, limits, chance } = this
     const crashPoints = this.#crashes.cloud
+    const { moreWork: more, hasFleet } = this.#options
+    const moreWork = (context: CloudContext): WorkKinds => ({
+      ...(hasFleet && rolloutWork(context, RELEASES_URL)),
+      ...more?.(context),
+    })
     const parts = { name, scheduler, network, coverage, crashPoints, store, bank, settings: limits }
-    return new CloudNode({ ...parts, chance: chance.fork() })
+    return new CloudNode({ ...parts, chance: chance.fork(), moreWork })
   }
 
   start(): void {
     this.bank.start()
     for (const cloud of this.clouds) cloud.start()
-    for (const { hub } of this.sites) hub.start()
+    if (this.fleet) this.plan(0, () => this.#startFleet(this.fleet!))
+    else for (const { hub } of this.sites) hub.start()
     this.watch.start()
+  }
+
+  /** Enrols every board. Its certificate is so old that it is renewed soon. */
+  async #startFleet(fleet: Fleet): Promise<void> {
+    const lifetimeMs = this.limits.rules.hubCertificateMs
+    for (const site of this.sites) {
+      await fleet.enrol(site, lifetimeMs * FIRST_AGE)
+      if (site.hub.heldDown) continue
+      site.hub.board!.boot()
+      site.hub.start()
+    }
+    this.#checkSessions()
+  }
+
+  #checkSessions(): void {
+    this.plan(3 * (this.#options.renewAgainMs ?? 20_000), async () => {
+      await this.network.endLogins()
+      this.#checkSessions()
+    })
   }
 
   close(): Promise<void> {

@@ -8,7 +8,7 @@ import {
 } from '../../../cloud/operations/releases/rollouts.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { reportOf } from '../../../edge/update/files.ts'
-import { update } from '../../../edge/update/updater.ts'
+import { RefusedRelease, update } from '../../../edge/update/updater.ts'
 import { sleep } from '../../../protocol/model/runtime.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { addTestRelease } from '../../support/release.ts'
@@ -25,6 +25,8 @@ const REBOOT_MS = 20_000
 interface FleetOptions {
   newVersion?: Health
   powerCuts?: boolean
+  /** Why the hubs refuse the release. */
+  refusal?: string
   seed?: number
 }
 
@@ -51,7 +53,7 @@ async function openFleet(hubs: number, runtime = virtualRuntime()) {
 }
 
 /** Hubs with orders in progress and the previous release, and a rollout to all of them. */
-async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: FleetOptions = {}) {
+async function fleet({ newVersion = 'healthy', powerCuts = false, refusal, seed = 1 }: FleetOptions = {}) {
   const chance = seededChance(seed)
   const runtime = virtualRuntime()
   const { clock } = runtime
@@ -61,6 +63,7 @@ async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: Fl
     const cutAt = powerCuts ? chance.between(1, 9) : Infinity
     const board = updateBoard({ clock, newVersion, changesJournal: index % 2 === 0, cutAt })
     board.disk.desired = null
+    if (refusal !== undefined) board.world.install = () => Promise.reject(new RefusedRelease(refusal))
     // Every third hub has an order in progress at the start.
     let busyUntil = index % 3 === 0 ? clock.now() + chance.between(0, 600_000) : 0
     const hub = { hubId: index + 1, board, cuts: 0, darkMs: 0, sold: 0, stoppedDuringOrders: 0 }
@@ -75,6 +78,7 @@ async function fleet({ newVersion = 'healthy', powerCuts = false, seed = 1 }: Fl
         try {
           await update(board.world, updaterSettings)
         } catch (error) {
+          if (error instanceof RefusedRelease) continue
           if (!(error instanceof PowerCut)) throw error
           hub.cuts += 1
           board.cut()
@@ -155,6 +159,16 @@ test.each(['crashes', 'never becomes ready', 'loses a controller'] as const)(
   },
   120_000,
 )
+
+test('a release that the hubs refuse is reported with the reason by the first wave only, and no hub stops', async () => {
+  const refusal = 'the list of releases: a signature is wrong'
+  const { hubs, untilEnd, show } = await fleet({ refusal })
+  await untilEnd()
+  const { state, hubs: shown } = await show()
+  expect([state, shown[0]]).toEqual(['stopped', { hub_id: 1, wave: 1, state: 'rolled_back', error: refusal }])
+  expect(new Set(shown.slice(1).map((hub) => hub.state))).toEqual(new Set(['pending']))
+  for (const { board, darkMs } of hubs) expect([board.ran, darkMs]).toEqual([[], 0])
+}, 120_000)
 
 test.each([1, 2, 3, 4, 5])(
   'after power failures at random steps every hub serves, with the new release (seed %i)',

@@ -4,8 +4,8 @@ import type { Chance } from '../../simulation/chance.ts'
 import { PowerCut } from '../../world/update-board.ts'
 
 /**
- * A folder whose power can fail. The calls of `node:fs` work on it at once, but a power failure undoes what was not synced: the
- * last changes of names, in their order, and the end of the data of each file.
+ * A folder with a power supply that can fail. A power failure undoes changes that were not synced: the last changes of names,
+ * in their order, and the end of the data of each file.
  */
 export interface Disk {
   folder: string

@@ -59,7 +59,7 @@ class Board {
     this.#running = undefined
   }
 
-  /** The launcher runs the linked release, whose program must be complete. A service refuses the tables of a later version. */
+  /** The launcher runs the linked release. A service refuses the tables of a later version. */
   start(): void {
     if (this.#running !== undefined) return
     const version = this.world.running()
@@ -112,7 +112,7 @@ class Board {
   }
 }
 
-/** Updates a hub whose power fails at up to three instants, and returns the disk. */
+/** Updates a hub while the power fails after these numbers of calls, and returns the disk. */
 async function updateWithCuts(chance: Chance, cuts: readonly number[], isGood: boolean): Promise<Disk> {
   const folder = mkdtempSync(join(tmpdir(), 'larder-cuts-'))
   const board = new Board(folder, isGood)

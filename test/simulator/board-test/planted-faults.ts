@@ -204,7 +204,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     28,
     'a steady temperature is not repeated',
     BEHAVIOURS,
-    'if (!onlyChanges && clock.monotonic() - reportedAt >= REPEAT_MS) return true',
+    'if (!onlyChanges && clock.monotonic() - reportedAt >= REPEAT_MS * pace) return true',
     'void REPEAT_MS',
   ),
   planted(
