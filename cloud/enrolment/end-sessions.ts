@@ -4,6 +4,8 @@ import { maySpeak, mustErase } from '../gateway/draining.ts'
 import { CLOCK_TOLERANCE_MS } from '../gateway/lost-certificates.ts'
 import { tryLogin } from '../gateway/try-login.ts'
 import type { CloudContext } from '../platform/context.ts'
+import { lockHubs } from '../platform/credentials/hub-access.ts'
+import type { Queries } from '../platform/store/database.ts'
 import { done, type WorkKinds } from '../platform/work/runner.ts'
 import { newSerial, openAuthority } from './authority.ts'
 import type { EnrolmentOptions } from './enrol.ts'
@@ -43,20 +45,22 @@ export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds
         if (ends.isEmbedded || !ends.mqttUrl.startsWith('mqtts:')) return done
         const hubId = Number(subject)
         const now = clock.now()
-        const hub = await db.kysely
-          .selectFrom('hubs')
-          .select((eb) => ['retired_at', maySpeak(eb, now).as('maySpeak')])
-          .where('id', '=', hubId)
-          .executeTakeFirst()
+        const hub = await hubToEnd(db.kysely, hubId, now)
         if (!hub) return done
-        const isServed = Boolean(hub.maySpeak)
-        if (isServed && hub.retired_at !== null) return { next: now + DRAIN_CHECK_MS }
+        let { isServed } = hub
+        if (isServed && hub.isRetired) return { next: now + DRAIN_CHECK_MS }
         if (!isServed) {
           if (await mustErase(db.kysely, hubId)) {
             ends.erase(hubId)
             await sleep(clock, ERASE_MS)
           }
-          await db.transact((tx) => revokeCertificates(tx, hubId, now))
+          isServed = await db.transact(async (tx) => {
+            await lockHubs(tx, [hubId])
+            // The certificate of a board that was enrolled meanwhile stays valid.
+            const isReplaced = (await hubToEnd(tx.q, hubId, now))?.isServed === true
+            if (!isReplaced) await revokeCertificates(tx, hubId, now)
+            return isReplaced
+          })
         }
         const revoked = (await revokedCertificates(db.kysely, now, hubId)).at(-1)
         if (!revoked) return done
@@ -70,6 +74,15 @@ export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds
       },
     },
   }
+}
+
+async function hubToEnd(q: Queries, hubId: number, now: number) {
+  const hub = await q
+    .selectFrom('hubs')
+    .select((eb) => ['retired_at', maySpeak(eb, now).as('maySpeak')])
+    .where('id', '=', hubId)
+    .executeTakeFirst()
+  return hub && { isServed: Boolean(hub.maySpeak), isRetired: hub.retired_at !== null }
 }
 
 const STALE =

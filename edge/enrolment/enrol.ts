@@ -99,8 +99,9 @@ export async function enrol({ cloud, code, store, hardware, runtime }: EnrolOpti
   files.rmSync(desiredFile(store), { force: true })
   new DesiredStates(store).offer({ version: desired_version, settings, hardware: null })
   const updates = updateFiles(store)
-  // The updater trusts the root of this cloud from now on.
-  files.rmSync(updates.metadata, { recursive: true, force: true })
+  // The updater trusts the root of this cloud from now on. Without one it waits for it.
+  for (const former of [updates.metadata, updates.root])
+    files.rmSync(former, { recursive: true, force: true })
   if (update_root) replaceText(updates.root, update_root)
   replaceText(paths.enrolment, `${JSON.stringify({ hub_id, mqtt_url })}\n`, 0o644)
   files.rmSync(paths.attempt, { force: true })

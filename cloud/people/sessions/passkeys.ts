@@ -50,6 +50,8 @@ const noInvitation = () =>
   )
 
 export type Passkey = Selectable<Tables['passkeys']>
+/** Passkeys of a person. */
+const MAX_PASSKEYS = 20
 
 const passkeysQuery = (q: Queries, identity: string) =>
   q.selectFrom('passkeys').selectAll().where('identity', '=', identity).orderBy('created_at')
@@ -181,8 +183,11 @@ export async function addPasskey(
   const passkey = await newPasskey(context, site, challenge, response as RegistrationResponseJSON)
   await context.db.transact(async (tx) => {
     // The person may have been removed since. Of two removals at once, the second waits here.
-    const [known] = await tx.forUpdate(passkeysQuery(tx.q, identity)).execute()
+    const all = await tx.forUpdate(passkeysQuery(tx.q, identity)).execute()
+    const [known] = all
     if (!known) throw notOfPasskey()
+    if (all.length >= MAX_PASSKEYS)
+      throw new ApiError('forbidden', `You have ${MAX_PASSKEYS} passkeys. Remove one first.`)
     const { name, email } = known
     await store(tx.q, { ...passkey, identity, name, email })
     await recordPasskey(tx.q, context, 'passkeys.add', { id: passkey.id, identity, name })

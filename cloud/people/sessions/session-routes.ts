@@ -103,7 +103,7 @@ export function sessionRoutes(parts: SessionParts): SiteRoute[] {
       path: '/session/passkeys/:id',
       rate: signIn,
       serve: async (call) => {
-        await removePasskey(parts.context, await writer(parts, call), call.c.req.param('id') ?? '')
+        await removePasskey(parts.context, await freshWriter(parts, call), call.c.req.param('id') ?? '')
         return { status: 204, headers: {}, body: null }
       },
     },
@@ -314,13 +314,16 @@ async function writer(parts: SessionParts, call: Call): Promise<Session> {
   return session
 }
 
-/** A stolen session must not get a passkey of its own, which would outlive it: the sign-in must be recent. */
+/**
+ * The thief of a session must neither add a passkey, which would outlive the session, nor remove one, which would lock the person
+ * out: the sign-in must be recent.
+ */
 async function freshWriter(parts: SessionParts, call: Call): Promise<Session> {
   const session = await writer(parts, call)
   if (session.createdAt + SIGN_IN_MS <= parts.context.runtime.clock.now())
     throw new ApiError(
       'forbidden',
-      'You signed in more than 10 minutes ago. Sign out, sign in with your passkey, and add the new one then.',
+      'You signed in more than 10 minutes ago. Sign out, sign in with a passkey, and try again.',
     )
   return session
 }

@@ -1,13 +1,14 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { enrol } from '../../../edge/enrolment/enrol.ts'
 import { enrolmentFiles } from '../../../edge/enrolment/enrolment.ts'
+import { updateFiles } from '../../../edge/update/files.ts'
 import { makeAuthority } from '../../support/certificate.ts'
 
 const answer = {
@@ -48,6 +49,7 @@ async function world(validity: { fromDay: number; toDay: number }, answers: (obj
   const cloud = `https://localhost:${(server.address() as AddressInfo).port}`
   return {
     requests,
+    store,
     paths: enrolmentFiles(store),
     enrol: (code = 'K7QM2XRA') =>
       enrol({ cloud, code, store, hardware: undefined, runtime: systemRuntime() }),
@@ -76,4 +78,13 @@ test('a lost answer costs no code, because the board repeats the same request, a
   await expect(run('AAAAAAAA')).rejects.toThrow('invalid_claim_code')
   await run('AAAAAAAA')
   expect(requests[3]!.key).not.toBe(requests[2]!.key)
+})
+
+test('a board that enrols at a cloud without releases no longer trusts the root of its former cloud', async () => {
+  const { enrol: run, store } = await world({ fromDay: -1, toDay: 90 }, [answer])
+  const { root } = updateFiles(store)
+  mkdirSync(dirname(root), { recursive: true })
+  writeFileSync(root, 'the root of another cloud')
+  await run()
+  expect(existsSync(root)).toBe(false)
 })

@@ -14,3 +14,9 @@ test('a digest of the first version, which has no cost, is still read', async ()
   const hash = 'ca2c0e4b30cdb17ff7df9c8047ce5282c3a1b15076dea049f764d3acb2f09a51'
   expect(await answers(`${'0'.repeat(32)}.${hash}`)).toEqual([true, false])
 })
+
+test('a digest with another cost matches no PIN, and its check does not pay that cost', async () => {
+  const [salt, hash] = (await pinDigestOf('271828', virtualRuntime().random)).split('.')
+  expect(await answers(`${salt}.${hash}.15.48000`)).toEqual([false, false])
+  expect(await answers(`${salt}.${hash}.0.1`)).toEqual([false, false])
+})

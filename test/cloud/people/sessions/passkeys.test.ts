@@ -234,6 +234,31 @@ onEachDatabase('passkeys of staff', (open) => {
     expect(await passkeys(browserAt(service))).toEqual([])
   })
 
+  test('a passkey is removed only soon after a sign-in, so that a stolen session locks nobody out', async () => {
+    const service = await begin()
+    const browser = browserAt(service)
+    const first = await register(service, browser)
+    await browser.session()
+    await add(browser)
+    service.shop.clock.advance(600_000)
+    expect((await browser.call('DELETE', `/session/passkeys/${first.id}`)).status).toBe(403)
+    expect(await passkeys(browser)).toHaveLength(2)
+  })
+
+  test('a person has at most 20 passkeys', async () => {
+    const service = await begin()
+    const browser = browserAt(service)
+    await register(service, browser)
+    await browser.session()
+    const { kysely } = service.shop.context.db
+    const known = await kysely.selectFrom('passkeys').selectAll().executeTakeFirstOrThrow()
+    const more = Array.from({ length: 19 }, (_, index) => ({ ...known, id: `passkey-${index}` }))
+    await kysely.insertInto('passkeys').values(more).execute()
+    const { options } = await start(browser, { add: true })
+    expect(await finish(browser, new Authenticator().register(options, ORIGIN))).toBe(403)
+    expect(await passkeys(browser)).toHaveLength(20)
+  })
+
   /** Hub 2 of the same owner, and a second owner. */
   async function addHubAndOwner({ shop }: Service): Promise<number> {
     const { kysely } = shop.context.db
