@@ -42,7 +42,9 @@ async function printLogs(invocation: Invocation, runtime: Runtime): Promise<unde
   for (let isFirst = true; isFirst || !terminal.signal.aborted; isFirst = false) {
     const wanted = { kind: 'logs', since_ms, limit, ...(after !== undefined && { after }) } as const
     const { content, cursor } = await read(wanted, isFirst ? detail : undefined)
-    for (const line of linesOf(content)) terminal.print(`${line}\n`)
+    const lines = await linesOf(content, limit)
+    if (!lines) throw new Error(`fault: the answer of hub ${hubId} cannot be read`)
+    for (const line of lines) terminal.print(`${line}\n`)
     after = cursor ?? after
     if (!isFollowed) return undefined
     await sleep(runtime.clock, FOLLOW_MS)

@@ -29,8 +29,10 @@ export interface Wanted {
   /** UUID. A repetition with the same id gets the same answer. */
   request: string
   wanted: Diagnosis
-  /** Called after each part. */
-  onPart: () => Promise<void>
+  /** Time limit of the whole answer. */
+  withinMs: number
+  /** Called after each part. False ends the reading. */
+  onPart: () => Promise<boolean>
 }
 
 /** `undefined`: the hub did not answer in time. */
@@ -72,20 +74,23 @@ export class Diagnoses {
     if (waiter?.hubId === hubId && waiter.offset === part.offset) waiter.resolve(part)
   }
 
-  async read({ hubId, request, wanted, onPart }: Wanted): Promise<Answer> {
+  async read({ hubId, request, wanted, withinMs, onPart }: Wanted): Promise<Answer> {
     const { clock } = this.#ports
     const parts: Buffer[] = []
+    const endMs = clock.monotonic() + withinMs
     let [offset, bytes] = [0, LEAST_BYTES]
     for (;;) {
       const begunMs = clock.monotonic()
-      const part = await this.#part(hubId, { request, wanted, offset, bytes })
+      if (begunMs >= endMs) return undefined
+      const silentMs = Math.min(SILENT_MS, endMs - begunMs)
+      const part = await this.#part(hubId, { request, wanted, offset, bytes }, silentMs)
       if (this.#hasStopped) throw new Unavailable('this process stops')
       const data = Buffer.from(part?.data ?? '', 'base64')
       offset += data.length
       if (!part || (data.length === 0 && offset < part.size)) return undefined
       parts.push(data)
       if (offset >= part.size) return { content: Buffer.concat(parts), cursor: part.cursor ?? null }
-      await onPart()
+      if (!(await onPart())) return undefined
       const tookMs = clock.monotonic() - begunMs
       // The first part may have taken long because the hub made the answer.
       const grown = parts.length === 1 ? bytes : Math.round(bytes * Math.min(2, PART_MS / tookMs))
@@ -95,7 +100,11 @@ export class Diagnoses {
   }
 
   /** One part, or undefined if the hub is silent. */
-  async #part(hubId: number, request: DiagnosisRequest): Promise<DiagnosisPart | undefined> {
+  async #part(
+    hubId: number,
+    request: DiagnosisRequest,
+    silentMs: number,
+  ): Promise<DiagnosisPart | undefined> {
     const { clock, publish, listen } = this.#ports
     if (!(await listen(hubId)) || this.#hasStopped) return undefined
     return new Promise((done) => {
@@ -107,7 +116,7 @@ export class Diagnoses {
       }
       const send = (): void => void publish(hubId, request)
       this.#waiters.set(request.request, { hubId, offset: request.offset, resolve })
-      cancels = [clock.after(AGAIN_MS, send), clock.after(SILENT_MS, () => resolve(undefined))]
+      cancels = [clock.after(AGAIN_MS, send), clock.after(silentMs, () => resolve(undefined))]
       send()
     })
   }

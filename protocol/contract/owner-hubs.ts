@@ -361,7 +361,7 @@ export const ownerHubRoutes = defineRoutes(
       errors: ['hardware_error'],
       summary: 'Read the newest records of a hub’s log',
       description:
-        'The service asks the hub, as `larder hubs logs` does. The answer has at most 1 MiB, no debug records and no secrets. The hub keeps some hours. An owner reads no record from before the hub was moved to that owner. An offline hub is `hardware_error` at once (502, `details.reason` `offline`); a hub that does not answer within 40 seconds is 504. Each call has an audit record.',
+        'The service asks the hub, as `larder hubs logs` does. The answer has at most 1 MiB, no debug records and no secrets. The hub keeps some hours. An owner reads no record from before the hub was moved to that owner. An offline hub is `hardware_error` at once (502, `details.reason` `offline`); a hub that has not sent its log within 40 seconds is 504. An answer that cannot be read is 502 with `details.reason` `fault`. Each call has an audit record.',
       examples: {
         response: {
           data: [

@@ -1,9 +1,11 @@
-import { gunzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
 import { z } from 'zod'
 import type { HubLogRecord } from '../../../protocol/contract/owner-hubs.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { sleep } from '../../../protocol/model/runtime.ts'
 import { Diagnosis, MAX_LOG_BYTES } from '../../../protocol/mqtt/diagnosis.ts'
+import { parseMessage } from '../../../protocol/mqtt/parse-message.ts'
 import type { Diagnoses } from '../../gateway/diagnoses.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -26,17 +28,19 @@ export type NoDiagnosis = 'hub_offline' | 'timeout'
 
 /**
  * Log records or a diagnostic archive of a hub. A process of the service fetches them; this function waits for it. `record`
- * writes the audit record of the request, also of a hub that is offline.
+ * writes the audit record of the request, also of a hub that is offline. `withinMs`: time limit of the whole answer.
  */
 export async function readDiagnosis(
   context: Pick<CloudContext, 'db' | 'runtime' | 'settings'>,
   hubId: number,
   wanted: Diagnosis,
   record?: (q: Queries) => Promise<void>,
+  withinMs = context.settings.hubDiagnosisMs,
 ): Promise<{ content: string; cursor: string | null } | NoDiagnosis> {
   const { db, settings, runtime } = context
   const { clock } = runtime
   const q = db.kysely
+  const endMs = clock.monotonic() + withinMs
   const { connected } = await hubState(q, hubId, clock.now(), settings.onlineWithinMs)
   const id = await db.transact(async (tx) => {
     await record?.(tx.q)
@@ -49,6 +53,7 @@ export async function readDiagnosis(
       if (row?.state === 'done') return { content: row.content!, cursor: row.cursor }
       if (row?.error === 'hub_offline') return 'hub_offline'
       if (row?.state !== 'pending' || clock.now() - row.heard_at > SILENT_MS) return 'timeout'
+      if (clock.monotonic() >= endMs) return 'timeout'
       await sleep(clock, POLL_MS)
     }
   } finally {
@@ -83,8 +88,11 @@ export const diagnosisWork = (context: CloudContext, diagnoses: Diagnoses): Work
       const row = await db.kysely.selectFrom('diagnoses').selectAll().where('id', '=', id).executeTakeFirst()
       if (row?.state !== 'pending') return done
       const { hub_id: hubId } = row
-      const set = (changes: { heard_at: number } | Ended) =>
-        db.kysely.updateTable('diagnoses').set(changes).where('id', '=', id).execute()
+      /** False if the caller has gone: it deletes the row. */
+      const set = async (changes: { heard_at: number } | Ended): Promise<boolean> => {
+        const update = db.kysely.updateTable('diagnoses').set(changes).where('id', '=', id)
+        return (await update.executeTakeFirst()).numUpdatedRows > 0n
+      }
       const { connected } = await hubState(db.kysely, hubId, clock.now(), settings.onlineWithinMs)
       let heardAt = -Infinity
       const answer = connected
@@ -92,10 +100,11 @@ export const diagnosisWork = (context: CloudContext, diagnoses: Diagnoses): Work
             hubId,
             request: id,
             wanted: Diagnosis.parse(JSON.parse(row.wanted)),
-            async onPart() {
-              if (clock.now() - heardAt < HEARD_MS) return
+            withinMs: settings.hubDiagnosisMs,
+            onPart() {
+              if (clock.now() - heardAt < HEARD_MS) return Promise.resolve(true)
               heardAt = clock.now()
-              await set({ heard_at: heardAt })
+              return set({ heard_at: heardAt })
             },
           })
         : undefined
@@ -112,11 +121,18 @@ export const diagnosisWork = (context: CloudContext, diagnoses: Diagnoses): Work
 
 type Ended = { state: 'done'; content: string; cursor: string | null } | { state: 'failed'; error: string }
 
-/** The lines of log records that a hub has sent. */
-export const linesOf = (content: string): string[] => {
-  // A hub may not make the cloud unpack more than it may send.
-  const text = gunzipSync(Buffer.from(content, 'base64'), { maxOutputLength: 2 * MAX_LOG_BYTES }).toString()
-  return text === '' ? [] : text.split('\n')
+const unpacked = promisify(gunzip)
+
+/** The newest `limit` lines of the log that a hub has sent. Undefined if the answer cannot be unpacked. */
+export async function linesOf(content: string, limit: number): Promise<string[] | undefined> {
+  try {
+    // A hub may not make the cloud unpack more than it may send.
+    const text = await unpacked(Buffer.from(content, 'base64'), { maxOutputLength: MAX_LOG_BYTES })
+    const lines = text.toString().split('\n')
+    return lines.filter((line) => line !== '').slice(-limit)
+  } catch {
+    return undefined
+  }
 }
 
 const Line = z.looseObject({
@@ -125,20 +141,21 @@ const Line = z.looseObject({
   message: z.string(),
 })
 
-/** The records that a hub has sent. A hub that sends something else is ignored. */
-export const recordsOf = (content: string): HubLogRecord[] =>
-  linesOf(content).flatMap((line) => {
-    const { data } = Line.safeParse(jsonOf(line))
-    if (!data) return []
-    const { at, level, message, ...fields } = data
-    return [{ at, level, message, fields }]
-  })
+/** A removed secret can break a few lines. An answer with more such lines is no log. */
+const MAX_BROKEN_LINES = 100
 
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // A removed secret can break a line.
-    return undefined
+/** The newest `limit` records of the log that a hub has sent. Undefined if the answer is no log. */
+export async function recordsOf(content: string, limit: number): Promise<HubLogRecord[] | undefined> {
+  const lines = await linesOf(content, limit)
+  if (!lines) return undefined
+  const records: HubLogRecord[] = []
+  let broken = 0
+  for (const line of lines) {
+    const { data } = Line.safeParse(parseMessage(line))
+    if (data) {
+      const { at, level, message, ...fields } = data
+      records.push({ at, level, message, fields })
+    } else if (++broken > MAX_BROKEN_LINES) return undefined
   }
+  return records
 }

@@ -9,6 +9,7 @@ import { timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { type HubWithContact, reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
+import type { Queries } from '../../platform/store/database.ts'
 import { readDiagnosis, recordsOf } from './diagnoses.ts'
 import { readBuilt, readHubState, reportHealth } from './hub-health.ts'
 
@@ -34,21 +35,25 @@ export const hubHandlers = (
     }))
   },
   'owner.hubs.logs': async ({ credential, query: { hub_id: hubId, minutes, limit } }) => {
-    const { db, runtime } = context
+    const { db, runtime, settings } = context
     const { owned_since } = await requireHub(db.kysely, credential, hubId)
     // The records from before it belong to the former owner.
     const since_ms = Math.min(minutes * 60_000, Math.max(0, runtime.clock.now() - owned_since))
     const act = { actor: credential.actor, action: 'hubs.logs', hubId, object: `hub-${hubId}` }
-    const answer = await readDiagnosis(context, hubId, { kind: 'logs', since_ms, limit }, (q) =>
-      appendAudit(q, runtime, { ...act, result: 'executed', detail: { minutes, limit } }),
-    )
+    const record = (q: Queries) =>
+      appendAudit(q, runtime, { ...act, result: 'executed', detail: { minutes, limit } })
+    const wanted = { kind: 'logs', since_ms, limit } as const
+    const answer = await readDiagnosis(context, hubId, wanted, record, settings.hubLogMs)
     if (answer === 'hub_offline')
       throw new ApiError('hardware_error', 'The hub is offline, so its log cannot be read.', {
         reason: 'offline',
       })
     if (answer === 'timeout')
       throw new ApiError('hardware_error', 'The hub is connected and does not answer.', { reason: 'timeout' })
-    return { data: recordsOf(answer.content) }
+    const data = await recordsOf(answer.content, limit)
+    if (!data)
+      throw new ApiError('hardware_error', 'The answer of the hub cannot be read.', { reason: 'fault' })
+    return { data }
   },
   'owner.hubs.list': async ({ credential }) => {
     const hubs = await reachableHubs(context.db.kysely, credential)

@@ -203,6 +203,12 @@ const hubLimits = limits('Hubs', {
   ),
   rolloutStepMs: ms(2 * SECOND, 'Time between two checks of a rollout.'),
   commandTimeoutMs: ms(10 * SECOND, "Maximum time for a hub's answer to a command."),
+  hubLogMs: ms(40 * SECOND, 'Maximum time of a call of the API that reads the log of a hub.', HOUR),
+  hubDiagnosisMs: ms(
+    HOUR,
+    'Maximum time for a hub to send its log or its diagnostic archive. An archive of 5 MiB takes half an hour on a line of 64 kbit/s.',
+    DAY,
+  ),
   hubDrainMs: ms(
     7 * DAY,
     'Maximum time for which a retired hub may still sign in, to receive its cancellations and to report what fell. Its login ends sooner if both are done.',

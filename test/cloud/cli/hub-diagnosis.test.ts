@@ -101,6 +101,18 @@ test('a followed log continues after the cursor until it is stopped, and is audi
   expect(await acts()).toHaveLength(1)
 })
 
+test('logs refuses an answer that cannot be unpacked, and prints at most the wanted number of lines', async () => {
+  await connect()
+  answers = [{ content: Buffer.from('no gzip'), cursor: null }, logsOf([{ n: 1 }, { n: 2 }, { n: 3 }])]
+  const args = ['logs', '1', '--since', '10m', '--limit', '2']
+  expect(await hubs(args)).toMatchObject({
+    exitCode: 1,
+    printed: '',
+    stderr: expect.stringMatching(/^error: fault/) as string,
+  })
+  expect(await hubs(args)).toMatchObject({ exitCode: 0, printed: '{"n":2}\n{"n":3}\n' })
+})
+
 test('bundle stores the archive for its user alone and lists its contents', async () => {
   await connect()
   const archive = gzipSync(tarOf({ 'doctor.json': '{}', 'log.jsonl': '' }, 0))

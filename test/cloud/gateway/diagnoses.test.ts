@@ -74,7 +74,9 @@ function connected({ bytesPerMs = 1000, lines = ['{"message":"a"}'], bundle = Bu
   let readings = 0
   /** Reads while the clock moves on. */
   async function read(wanted: Diagnosis = LOGS, each: () => void = () => {}): Promise<Answer> {
-    const reading = diagnoses.read({ hubId: 1, request: uuid(++readings), wanted, onPart: async () => {} })
+    const onPart = (): Promise<boolean> => Promise.resolve(true)
+    const request = uuid(++readings)
+    const reading = diagnoses.read({ hubId: 1, request, wanted, withinMs: 3_600_000, onPart })
     const state = { isOver: false }
     const over = reading.finally(() => (state.isOver = true))
     over.catch(() => {})
@@ -133,6 +135,38 @@ test('a hub that is silent for 30 seconds has not answered', async () => {
   expect(await read()).toBeUndefined()
   expect(clock.monotonic()).toBeGreaterThanOrEqual(30_000)
   expect(clock.monotonic()).toBeLessThan(31_000)
+})
+
+/** A hub that sends one byte of its answer 29 seconds after each request. */
+function tricklingHub() {
+  const clock = virtualClock()
+  const diagnoses: Diagnoses = new Diagnoses({
+    clock,
+    listen: () => Promise.resolve(true),
+    publish(hubId, { request, offset }) {
+      const part = { request, offset, size: 500, data: Buffer.alloc(1).toString('base64') }
+      clock.after(29_000, () => diagnoses.onPart(hubId, part))
+      return true
+    },
+  })
+  return { clock, diagnoses }
+}
+
+test('a hub that sends one byte every 29 seconds has not answered after the time limit', async () => {
+  const { clock, diagnoses } = tricklingHub()
+  const onPart = (): Promise<boolean> => Promise.resolve(true)
+  const answer = diagnoses.read({ hubId: 1, request: uuid(1), wanted: LOGS, withinMs: 600_000, onPart })
+  expect(await clock.settle(answer)).toBeUndefined()
+  expect(clock.monotonic()).toBeGreaterThan(570_000)
+  expect(clock.monotonic()).toBeLessThan(630_000)
+})
+
+test('a reading ends when its caller has gone', async () => {
+  const { clock, diagnoses } = tricklingHub()
+  const onPart = (): Promise<boolean> => Promise.resolve(false)
+  const answer = diagnoses.read({ hubId: 1, request: uuid(1), wanted: LOGS, withinMs: 600_000, onPart })
+  expect(await clock.settle(answer)).toBeUndefined()
+  expect(clock.monotonic()).toBe(29_000)
 })
 
 test('a hub that restarts between two parts has not answered, because its parts would not fit', async () => {
