@@ -15,7 +15,7 @@ import type { Broker } from './gateway/gateway.ts'
 import { CLOCK_TOLERANCE_MS } from './gateway/lost-certificates.ts'
 import { certificateAdopted } from './operations/alarms/hub-alarms.ts'
 import type { CloudContext } from './platform/context.ts'
-import { keepActs } from './platform/credentials/lost-acts.ts'
+import { openActs } from './platform/credentials/lost-acts.ts'
 import { openBudgets } from './platform/limits/budgets.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { type CloudConfig, readNamed } from './platform/settings/config.ts'
@@ -31,9 +31,10 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
   const pems = readPems(config)
   const known = new KnownCertificates({ ...pems, MQTT_KEY: undefined })
   const background = { ...context, db: db.for('background') }
+  const storeActs = openActs(background, config.DATA_DIR)
   const revocations = async (): Promise<void> => {
     await keepRevocations(background, config.DATA_DIR)
-    await keepActs(background, config.DATA_DIR)
+    await storeActs()
   }
   await isolated(context, KEEPING, revocations)
   // With the embedded broker this is the only process: it need not wait for a predecessor (SPEC §7).

@@ -184,6 +184,7 @@ function keyHandlers({ db, runtime }: CloudContext): Handlers<KeyRoute> {
       await db.transact(async (tx) => {
         const known = (await listApiKeys(tx.q)).find(({ prefix }) => prefix === params.prefix)
         if (!known || !reach.key(known)) throw new ApiError('not_found')
+        if (known.revokedAt !== null) return
         await revokeApiKey(tx.q, runtime, known.prefix)
         await record(tx.q, credential, 'keys.revoke', `key-${known.prefix}`)
       })

@@ -1,3 +1,4 @@
+import { sql, type RawBuilder, type SqlBool } from 'kysely'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { appendAudit, type AuditRecord } from '../audit/audit.ts'
@@ -47,32 +48,76 @@ const repeats: Readonly<
 }
 
 /** The oldest backup of the schedule has 12 months. */
-const KEPT_MS = 400 * 86_400_000
+const STORED_MS = 400 * 86_400_000
+/** Stored acts of each action. An owner can add any number of acts to the log, and each start looks up all stored acts. */
+const STORED_PER_ACTION = 1000
+/** Rows of an action in one page, and pages of an action in one run. The next run reads the further rows. */
+const PAGE_ROWS = 500
+const PAGES = 4
+/** Clocks of processes differ, and a row is visible only after its transaction. Each run reads these rows again. */
+const OVERLAP_MS = 5 * 60_000
+/** A failover loses the last transactions: a run after the first looks up only the newest acts. */
+const PROBED_ACTS = 100
+/** Acts of one statement. A database limits the parts of a statement. */
+const ACTS_AT_ONCE = 100
+
+/** A place in the audit log of one action. */
+interface Position {
+  at: number
+  id: number
+}
 
 /**
- * Keeps these acts in a file of this machine. A database may lack the latest acts, because it was restored or a replica
+ * Stores these acts in a file of this machine. A database may lack the latest acts, because it was restored or a replica
  * has taken over. The service repeats such an act if it can. The audit log then has the act again, with the actor `cloud` and
  * the result `executed`, or `lost` if a person must repeat it.
+ *
+ * Call the returned function at the start and regularly. Its first run looks up all stored acts: a database is restored
+ * only while the service is stopped. Each run reads a limited number of rows, because owners write such rows.
  */
-export async function keepActs(context: CloudContext, folder: string): Promise<void> {
-  const { db, runtime, log } = context
+export function openActs(context: CloudContext, folder: string): () => Promise<void> {
+  const { db, runtime } = context
   const file = storedList(join(folder, 'ended-rights.json'), Act)
-  const since = runtime.clock.now() - KEPT_MS
-  const stored = file.read().filter(({ at }) => at >= since)
-  const known = await readActs(db.kysely, since)
-  const newest = newestOf(known)
-  const lost = stored.filter((act) => (newest.get(nameOf(act))?.at ?? 0) < act.at)
-  if (lost.length > 0) {
-    await db.transact(async (tx) => {
-      for (const act of lost) {
-        const repeat = repeats[act.action] ?? null
-        await repeat?.(tx.q, context, act)
-        await appendAudit(tx.q, runtime, recordOf(act, repeat ? 'executed' : 'lost'))
-      }
-    })
-    log.warn({ acts: lost.map(nameOf) }, 'the database had lost acts: larder audit list --actor cloud')
+  /** The start of the next run, by action. */
+  let positions: ReadonlyMap<string, Position> | undefined
+
+  return async () => {
+    const now = runtime.clock.now()
+    const since = now - STORED_MS
+    const readStored = () => file.read().filter(({ at }) => at >= since)
+    const stored = newestOf(readStored())
+    if (!positions || (await lostOf(db.kysely, stored.slice(-PROBED_ACTS))).length > 0) {
+      const lost = await lostOf(db.kysely, stored)
+      if (lost.length > 0) await repeat(context, lost)
+    }
+    const known: Act[] = []
+    const next = new Map<string, Position>()
+    for (const action of Object.keys(repeats)) {
+      const reached = positions?.get(action)
+      const newest = reached?.at ?? stored.findLast((act) => act.action === action)?.at ?? since
+      const start = { at: Math.max(since, Math.min(newest, now) - OVERLAP_MS), id: 0 }
+      // The clock may have gone back.
+      const position = reached && reached.at <= now ? reached : start
+      const { acts, end } = await readActs(db.kysely, action, position)
+      known.push(...acts)
+      next.set(action, end ?? { at: now - OVERLAP_MS, id: 0 })
+    }
+    // Another process may have written the file since.
+    file.write(newestOf([...readStored(), ...known]))
+    positions = next
   }
-  file.write([...newestOf([...stored, ...known]).values()])
+}
+
+async function repeat(context: CloudContext, lost: readonly Act[]): Promise<void> {
+  const { db, runtime, log } = context
+  await db.transact(async (tx) => {
+    for (const act of lost) {
+      const execute = repeats[act.action] ?? null
+      await execute?.(tx.q, context, act)
+      await appendAudit(tx.q, runtime, recordOf(act, execute ? 'executed' : 'lost'))
+    }
+  })
+  log.warn({ acts: lost.map(nameOf) }, 'the database had lost acts: larder audit list --actor cloud')
 }
 
 const recordOf = (
@@ -89,26 +134,67 @@ const recordOf = (
 
 const nameOf = ({ action, object, identity }: Act): string => [action, object, identity].join(' ').trim()
 
-/** Acts by name. The last act replaces earlier acts with its name. */
-function newestOf(acts: readonly Act[]): Map<string, Act> {
-  const sorted = acts.toSorted((one, other) => one.at - other.at || (nameOf(one) < nameOf(other) ? -1 : 1))
-  const newest = new Map<string, Act>()
-  for (const act of sorted) {
-    newest.delete(nameOf(act))
-    newest.set(nameOf(act), act)
-  }
-  return newest
+const byTime = (one: Act, other: Act): number =>
+  one.at - other.at || (nameOf(one) < nameOf(other) ? -1 : Number(nameOf(one) > nameOf(other)))
+
+/** The newest acts of each action, oldest first. The last act replaces earlier acts with its name. */
+function newestOf(acts: readonly Act[]): Act[] {
+  const byName = new Map(acts.toSorted(byTime).map((act) => [nameOf(act), act]))
+  const newest = [...byName.values()].toSorted(byTime)
+  return Object.keys(repeats)
+    .flatMap((name) => newest.filter(({ action }) => action === name).slice(-STORED_PER_ACTION))
+    .toSorted(byTime)
 }
 
-async function readActs(q: Queries, since: number): Promise<Act[]> {
-  const rows = await q
-    .selectFrom('audit_log')
-    .select(['at', 'action', 'hub_id', 'object', 'detail'])
-    .where('action', 'in', Object.keys(repeats))
-    .where('at', '>=', since)
-    .execute()
-  return rows.map(({ detail, ...act }) => {
-    const { identity } = JSON.parse(detail) as { identity?: unknown }
-    return { ...act, ...(typeof identity === 'string' && { identity }) }
-  })
+/** The acts that the audit log lacks. Each act is one look-up in the index of objects. */
+async function lostOf(q: Queries, acts: readonly Act[]): Promise<Act[]> {
+  const lost: Act[] = []
+  for (let first = 0; first < acts.length; first += ACTS_AT_ONCE) {
+    const some = acts.slice(first, first + ACTS_AT_ONCE)
+    const lookUps = some.map((act, index) => sql`select ${sql.lit(index)} as place where ${isKnown(act)}`)
+    const { rows } = await sql<{ place: number }>`${sql.join(lookUps, sql` union all `)}`.execute(q)
+    const known = new Set(rows.map(({ place }) => place))
+    lost.push(...some.filter((_, index) => !known.has(index)))
+  }
+  return lost
+}
+
+function isKnown({ at, action, object, identity }: Act): RawBuilder<SqlBool> {
+  // The concatenation keeps the index of actions from being used.
+  const conditions = [sql`object = ${object}`, sql`at >= ${at}`, sql`action || '' = ${action}`]
+  // A restored database gives the number of a lost role to another one.
+  if (identity !== undefined)
+    conditions.push(sql`replace(detail, ${`"identity":${JSON.stringify(identity)}`}, '') <> detail`)
+  return sql`exists (select 1 from audit_log where ${sql.join(conditions, sql` and `)})`
+}
+
+/** The acts of an action after a position. `end`: the last row, if further rows follow it. */
+async function readActs(
+  q: Queries,
+  action: string,
+  { at, id }: Position,
+): Promise<{ acts: Act[]; end?: Position }> {
+  const acts: Act[] = []
+  let end: Position = { at, id }
+  for (let page = 0; page < PAGES; page += 1) {
+    const rows = await q
+      .selectFrom('audit_log')
+      .select(['id', 'at', 'action', 'hub_id', 'object', 'detail'])
+      .where('action', '=', action)
+      .where(sql<SqlBool>`(at, id) > (${end.at}, ${end.id})`)
+      .orderBy('at')
+      .orderBy('id')
+      .limit(PAGE_ROWS)
+      .execute()
+    acts.push(...rows.map(actOf))
+    const last = rows.at(-1)
+    if (!last || rows.length < PAGE_ROWS) return { acts }
+    end = { at: last.at, id: last.id }
+  }
+  return { acts, end }
+}
+
+function actOf({ at, action, hub_id, object, detail }: Omit<Act, 'identity'> & { detail: string }): Act {
+  const { identity } = JSON.parse(detail) as { identity?: unknown }
+  return { at, action, hub_id, object, ...(typeof identity === 'string' && { identity }) }
 }

@@ -34,7 +34,10 @@ onEachDatabase('people and keys', (open) => {
     expect((await service.send('GET', payments, headers)).status).toBe(200)
     const diag = { ...key, scopes: ['diag:read'] }
     expect((await owner.call('POST', '/api/v1/owners/keys', { body: diag })).status).toBe(422)
-    expect((await owner.call('DELETE', `/api/v1/owners/keys/${prefix}`)).status).toBe(204)
+    for (const _ of ['first', 'second'])
+      expect((await owner.call('DELETE', `/api/v1/owners/keys/${prefix}`)).status).toBe(204)
+    const revocations = kysely.selectFrom('audit_log').select('object').where('action', '=', 'keys.revoke')
+    expect(await revocations.execute()).toEqual([{ object: `key-${prefix}` }])
     service.shop.clock.advance(6_000)
     expect((await service.send('GET', payments, headers)).status).toBe(401)
   })

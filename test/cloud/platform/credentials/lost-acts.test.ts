@@ -1,7 +1,10 @@
+import type { KyselyPlugin } from 'kysely'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { appendAudit, appendAudits } from '../../../../cloud/platform/audit/audit.ts'
 import { issueApiKey, revokeApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
-import { keepActs } from '../../../../cloud/platform/credentials/lost-acts.ts'
+import { openActs } from '../../../../cloud/platform/credentials/lost-acts.ts'
 import {
   grantRole,
   listRoles,
@@ -20,7 +23,7 @@ onEachDatabase('acts that a restored database lacks', (open) => {
   test('a restored database revokes lost keys, roles, passkeys and sessions again once, and lists the acts that a person must repeat', async () => {
     const folder = programFolder()
     const runtime = virtualRuntime(1)
-    const keep = (db: CloudDatabase) => keepActs(testContext(db, runtime), folder)
+    const keep = (db: CloudDatabase) => openActs(testContext(db, runtime), folder)()
     const act = { actor: 'command line', hubId: null, result: 'executed' }
     const ann = { identity: 'ann', role: 'technician' as const, hubs: [1, 2] }
 
@@ -96,5 +99,98 @@ onEachDatabase('acts that a restored database lacks', (open) => {
     expect(await listRoles(other.q)).toEqual([])
     for (const table of ['passkeys', 'sessions'] as const)
       expect(await other.q.selectFrom(table).selectAll().execute()).toEqual([])
+  })
+
+  const executed = { actor: 'key:x', hubId: null, result: 'executed' }
+  const removed = (numbers: readonly number[]) =>
+    numbers.map((number) => ({ ...executed, action: 'contacts.remove', object: `contact-${number}` }))
+  const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
+  const repeatedIn = async ({ kysely }: CloudDatabase) =>
+    (
+      await kysely
+        .selectFrom('audit_log')
+        .select('object')
+        .where('actor', '=', 'cloud')
+        .orderBy('id')
+        .execute()
+    ).map(({ object }) => object)
+
+  /** The same database, and the rows and statements that it has answered since the last call. */
+  function counted(db: CloudDatabase) {
+    let [rows, statements] = [0, 0]
+    const counter: KyselyPlugin = {
+      transformQuery: ({ node }) => node,
+      transformResult({ result }) {
+        rows += result.rows.length
+        statements += 1
+        return Promise.resolve(result)
+      },
+    }
+    const spent = () => {
+      const sums = { rows, statements }
+      ;[rows, statements] = [0, 0]
+      return sums
+    }
+    return { db: { ...db, kysely: db.kysely.withPlugin(counter) }, spent }
+  }
+
+  test('an owner with 6,000 acts costs each run a limited number of rows, and takes no place of other acts', async () => {
+    const folder = programFolder()
+    const stored = () =>
+      JSON.parse(readFileSync(join(folder, 'ended-rights.json'), 'utf8')) as { object: string }[]
+    const runtime = virtualRuntime(1)
+    const { db, spent } = counted(await open())
+    await appendAudit(db.kysely, runtime, { ...executed, action: 'keys.revoke', object: 'key-early' })
+    runtime.clock.advance(1000)
+    await appendAudits(db.kysely, runtime, removed(numbersTo(6000)))
+    spent()
+    const run = openActs(testContext(db, runtime), folder)
+    for (let runs = 0; runs < 4; runs += 1) {
+      runtime.clock.advance(30_000)
+      await run()
+      const { rows, statements } = spent()
+      expect(rows).toBeLessThanOrEqual(2101)
+      expect(statements).toBeLessThanOrEqual(20)
+    }
+    expect(stored().map(({ object }) => object)).toEqual([
+      'key-early',
+      ...numbersTo(6000)
+        .map((number) => `contact-${number}`)
+        .toSorted()
+        .slice(-1000),
+    ])
+
+    // Later runs read only new rows, and look up the newest acts.
+    runtime.clock.advance(600_000)
+    for (let runs = 0; runs < 4; runs += 1) await run()
+    spent()
+    runtime.clock.advance(30_000)
+    await run()
+    expect(spent()).toEqual({ rows: 100, statements: 12 })
+
+    // A start looks up each stored act once, and reads the rows since the newest one.
+    await openActs(testContext(db, runtime), folder)()
+    expect(spent().statements).toBeLessThanOrEqual(30)
+    expect(await repeatedIn(db)).toEqual([])
+  })
+
+  test('a running service finds acts that a failover has lost, and acts that are committed late', async () => {
+    const folder = programFolder()
+    const runtime = virtualRuntime(1)
+    const db = await open()
+    const run = openActs(testContext(db, runtime), folder)
+    const late = virtualRuntime(1)
+    late.clock.advance(200_000)
+    runtime.clock.advance(300_000)
+    await appendAudits(db.kysely, runtime, removed([1]))
+    await run()
+    await appendAudits(db.kysely, late, removed([2]))
+    await run()
+    expect(await repeatedIn(db)).toEqual([])
+    await db.kysely.deleteFrom('audit_log').execute()
+    await run()
+    expect(await repeatedIn(db)).toEqual(['contact-2', 'contact-1'])
+    await run()
+    expect(await repeatedIn(db)).toEqual(['contact-2', 'contact-1'])
   })
 })
