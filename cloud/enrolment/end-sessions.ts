@@ -65,11 +65,14 @@ export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds
         const revoked = (await revokedCertificates(db.kysely, now, hubId)).at(-1)
         if (!revoked) return done
         const signIn = (as: number, serial: string) => signInAs(context, ends, as, serial)
-        const former = await signIn(isServed ? NO_HUB : hubId, revoked.serial)
+        const as = isServed ? NO_HUB : hubId
+        const former = await signIn(as, revoked.serial)
         if (former === 'unreachable') throw new Error(`the hubs' broker ${ends.mqttUrl} cannot be reached`)
         if (former === 'accepted') throw new Error(STALE)
-        if (!isServed && (await signIn(hubId, newSerial(runtime.random))) !== 'accepted')
-          throw new Error(REFUSED)
+        // It ends the session of the former board. It also shows that the broker judges certificates, and does not just end
+        // each connection.
+        if ((await signIn(as, newSerial(runtime.random))) !== 'accepted')
+          throw new Error(isServed ? UNPROVEN : REFUSED)
         return done
       },
     },
@@ -89,6 +92,9 @@ const STALE =
   'the broker accepts a revoked certificate: replace its list of revoked certificates by GET /pki/crl.pem and reload the broker'
 const REFUSED =
   "the broker refuses the cloud's own certificate of this hub, so an open session may last: remove its password, or restart the broker"
+
+const UNPROVEN =
+  'the broker does not prove that it refuses the revoked certificate of a replaced board: replace its list of revoked certificates by GET /pki/crl.pem and reload the broker'
 
 /** Signs in at the hubs' broker with a new key and a short certificate, and leaves. */
 async function signInAs(

@@ -26,6 +26,8 @@ export interface BoardFirmware {
   isSwitching: boolean
   /** On the monotonic clock. */
   notBefore: number
+  /** When the controller took FWQ or USE, on the monotonic clock, while the hub waits for FW or the restart. */
+  waitsSince: number | undefined
 }
 
 export const newBoard = (): BoardFirmware => ({
@@ -35,6 +37,7 @@ export const newBoard = (): BoardFirmware => ({
   sent: undefined,
   isSwitching: false,
   notBefore: 0,
+  waitsSince: undefined,
 })
 
 /** The hub does not know yet which firmware runs, or that firmware is on trial: the controller must move nothing. */
@@ -64,6 +67,8 @@ export interface FirmwareView {
   /** Milliseconds until transfers may begin after the start of the hub. */
   afterMs: number
   maxTries: number
+  /** Milliseconds that the controller has left to send FW or to restart; undefined if the hub waits for neither. */
+  graceMs: number | undefined
 }
 
 export type FirmwareStep =
@@ -73,13 +78,17 @@ export type FirmwareStep =
   | { do: 'block'; at: number; data: string }
   | { do: 'use'; image: FirmwareImage }
   | { do: 'give_up'; image: FirmwareImage; error: string }
+  /** The controller has broken the protocol: it has not sent FW, or has not restarted. */
+  | { do: 'forget' }
   /** `ms`: time alone requires a step. */
   | { do: 'wait'; ms?: number }
 
 /** The next step of a controller's update. */
 export function firmwareStep(view: FirmwareView): FirmwareStep {
-  const { board, image, attempt, isReconciled, restMs, afterMs } = view
+  const { board, image, attempt, isReconciled, restMs, afterMs, graceMs } = view
   const { about, sent, bytes } = board
+  if (isReconciled && graceMs !== undefined)
+    return graceMs > 0 ? { do: 'wait', ms: graceMs } : { do: 'forget' }
   if (!isReconciled || board.isWaiting || board.isSwitching || about === null) return { do: 'wait' }
   if (restMs > 0) return { do: 'wait', ms: restMs }
   if (about === undefined) return { do: 'ask' }

@@ -18,6 +18,9 @@ import {
  * moves. The controller stores each block, so the transfer continues after a cut.
  */
 
+/** Time in which a controller sends FW after it took FWQ, and restarts after it took USE. */
+const GRACE_MS = 30_000
+
 /** A controller has connected. Only the hub's own controllers are updated. */
 export function meetFirmware({ firmware, images, devices }: Context, controller: string): void {
   firmware.delete(controller)
@@ -33,7 +36,7 @@ export function loseFirmware({ firmware }: Context, controller: string): void {
 export function noteFirmware(context: Context, controller: string, about: FrameBody<'FW'>): void {
   const board = context.firmware.get(controller)
   if (!board) return
-  Object.assign(board, { about, isWaiting: false })
+  Object.assign(board, { about, isWaiting: false, waitsSince: undefined })
   const attempt = attemptOf(context, controller)
   if (attempt && !about.trial && about.build >= attempt.build) setAttempt(context, controller, undefined)
 }
@@ -47,8 +50,11 @@ export function noteFirmwareAnswer(
 ): void {
   const board = context.firmware.get(controller)
   if (!board) return
+  const isTaken = why === undefined
+  if (isTaken && (request.type === 'FWQ' || request.type === 'USE'))
+    board.waitsSince = context.runtime.clock.monotonic()
   // FW follows the acknowledgement of FWQ.
-  if (request.type === 'FWQ' && why === undefined) return
+  if (isTaken && request.type === 'FWQ') return
   board.isWaiting = false
   if (why !== undefined) return noteRefused(context, controller, board, request, why)
   switch (request.type) {
@@ -124,10 +130,12 @@ function takeStep(context: Context, controller: string, board: BoardFirmware): n
     restMs: Math.max(0, board.notBefore - now),
     afterMs: Math.max(0, startedAt + settings.firmware.afterMs - now),
     maxTries: settings.firmware.tries,
+    graceMs: board.waitsSince === undefined ? undefined : Math.max(0, board.waitsSince + GRACE_MS - now),
   })
   if (step.do === 'wait') return step.ms
   perform(context, controller, board, step)
-  return undefined
+  // The orders that waited go on at once.
+  return step.do === 'forget' ? 0 : undefined
 }
 
 function perform(
@@ -151,7 +159,16 @@ function perform(
       return send({ type: 'USE', sum: step.image.sum })
     case 'give_up':
       return giveUp(context, controller, step.image, step.error)
+    case 'forget':
+      return forget(context, controller, board)
   }
+}
+
+/** The controller sells on: without updates if it has not sent FW, else until the hub has asked it again. */
+function forget({ log, firmware }: Context, controller: string, { isSwitching }: BoardFirmware): void {
+  const missing = isSwitching ? 'has not restarted with its new firmware' : 'has not reported its firmware'
+  log.warn({ controller }, `the controller ${missing}`)
+  firmware.set(controller, isSwitching ? newBoard() : { ...newBoard(), about: null })
 }
 
 function sendAfterCommit(

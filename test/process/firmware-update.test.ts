@@ -54,7 +54,8 @@ test('controllers get new firmware between sales, with power cuts and kills of t
     await becomes('the customer pays', () =>
       customer.pay().then(
         () => true,
-        () => false,
+        // The answer of an earlier attempt may be lost.
+        async () => (await customer.order()).processing_status >= S.QUEUED,
       ),
     )
     await becomes(`order ${customer.orderId} ends`, async () => {

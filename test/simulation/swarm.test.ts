@@ -49,7 +49,7 @@ service('postgres')(
       expect(await troubleOf(seed, coverage, { postgresUrl }), `seed ${seed}`).toEqual([])
     expect(coverage.counts.get('order ended 60')).toBeGreaterThan(0)
   },
-  300_000,
+  900_000,
 )
 
 test('a seed has the same events in every run', { timeout: 120_000 }, async () => {

@@ -11,6 +11,7 @@ export const long: readonly string[] = [
   'test/process/upgrade.test.ts',
   'test/process/rotation.test.ts',
   'test/process/updates.test.ts',
+  'test/process/firmware-update.test.ts',
   'test/process/restored-cloud.test.ts',
   'test/process/board-test.test.ts',
   'test/simulation/swarm.test.ts',

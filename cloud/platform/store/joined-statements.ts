@@ -11,7 +11,7 @@ export interface Part {
 }
 
 const READ = /^\s*select\b/i
-const LOCKING = /\bfor (?:no key )?(?:update|share)\b/i
+const LOCKING = /\bfor (?:no key |key )?(?:update|share)\b/i
 const WRITE = /^\s*(?:insert into|update|delete from)\s+"?(\w+)/i
 const RETURNING = /\breturning\b/i
 

@@ -1,6 +1,7 @@
 import { assert, integer, property } from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { defaultCoreSettings } from '../../../protocol/settings/hub-limits.ts'
+import { FrameQueue } from '../../../simulator/firmware/frame-queue.ts'
 import { HANGS, makeImage } from '../../../simulator/firmware/image.ts'
 import { Crash, TestHub } from '../../world/hub.ts'
 import { firmwareOf, imageOf } from '../../world/firmware.ts'
@@ -107,6 +108,25 @@ describe('an update of the controllers’ firmware', () => {
     expect(builds(bench)).toEqual(OLD)
     bench.queue(1, { 4: 1 })
     expect(bench.runUntil(() => bench.phase(1) === 'ready')).toBe(true)
+  })
+
+  test('a controller that is asked for its firmware and never reports it sells after half a minute, without updates', () => {
+    const send = Reflect.get(FrameQueue.prototype, 'send')
+    const sent = vi.spyOn(FrameQueue.prototype, 'send').mockImplementation(function (
+      this: FrameQueue,
+      body,
+      done,
+    ) {
+      if (body.type !== 'FW') send.call(this, body, done)
+    })
+    onTestFinished(() => sent.mockRestore())
+    const bench = hubWith()
+    bench.queue(1, { 4: 1 })
+    expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
+    expect(bench.logged('warn')).toContain('the controller has not reported its firmware')
+    bench.command({ name: 'cancel_order', order_id: bench.order(1, {}).order_id })
+    bench.run(30 * MINUTE)
+    expect([builds(bench), failed(bench)]).toEqual([OLD, []])
   })
 
   test('a crash at any point of an update leaves a controller that the next life updates, with each unit dispensed once', () => {
