@@ -40,6 +40,7 @@ const repeats: Readonly<
   'keys.rotate': null,
   'webhooks.rotate_secret': null,
   'contacts.remove': null,
+  'passkeys.remove': null,
   'people.remove': null,
   'hubs.renew_password': null,
   'hubs.move': null,
