@@ -91,7 +91,7 @@ async function runReadme(orderId: string): Promise<void> {
   for (const command of commands) {
     const line = command
       .replace('npx larder', commandOf('cloud/cli/main').join(' '))
-      .replace(/(?<=refund )\d+/, orderId)
+      .replace(/(?<=refund )ID/, orderId)
     const env = { ...process.env, DATA_DIR: join(environment['DATA_DIR']!, 'cloud') }
     const shell = spawn('sh', ['-c', `exec ${line}`], { env, stdio: ['ignore', 'ignore', 'pipe'] })
     let errors = ''
