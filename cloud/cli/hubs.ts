@@ -302,7 +302,7 @@ interface Renewed {
   /** For an external broker. */
   password_file_line?: string
   to_do?: string
-  /** What an external broker does with the former password. */
+  /** Whether an external broker accepts the former password. */
   old_password?: LoginTrial
 }
 

@@ -33,7 +33,7 @@ export interface SessionEnds extends EnrolmentOptions {
  *
  * The board may return if the broker's list of revoked certificates is old. Therefore the cloud also signs in with a certificate
  * that has the revoked serial number. The work fails until the broker refuses it, and each attempt ends the session again. If the
- * hub has a new board, that certificate names no hub, because it must not end the session of the new board.
+ * hub has a new board, both certificates name no hub, because they must not end the session of the new board.
  */
 export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds {
   const { db, runtime } = context
@@ -69,8 +69,8 @@ export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds
         const former = await signIn(as, revoked.serial)
         if (former === 'unreachable') throw new Error(`the hubs' broker ${ends.mqttUrl} cannot be reached`)
         if (former === 'accepted') throw new Error(STALE)
-        // It ends the session of the former board. It also shows that the broker judges certificates, and does not just end
-        // each connection.
+        // This sign-in ends the board's session. If the hub has a new board, it only proves that the broker judges certificates,
+        // and does not end every connection.
         if ((await signIn(as, newSerial(runtime.random))) !== 'accepted')
           throw new Error(isServed ? UNPROVEN : REFUSED)
         return done
@@ -92,7 +92,6 @@ const STALE =
   'the broker accepts a revoked certificate: replace its list of revoked certificates by GET /pki/crl.pem and reload the broker'
 const REFUSED =
   "the broker refuses the cloud's own certificate of this hub, so an open session may last: remove its password, or restart the broker"
-
 const UNPROVEN =
   'the broker does not prove that it refuses the revoked certificate of a replaced board: replace its list of revoked certificates by GET /pki/crl.pem and reload the broker'
 

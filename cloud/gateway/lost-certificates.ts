@@ -5,7 +5,7 @@ import { appendAudit } from '../platform/audit/audit.ts'
 import type { CloudDatabase, Tx } from '../platform/store/database.ts'
 import { maySpeak } from './draining.ts'
 
-/** What an adoption needs: `onAdopted` runs in its transaction, and informs a person. */
+/** The parts that an adoption uses. `onAdopted` runs in its transaction, and informs a person. */
 export interface Adoption {
   clock: Clock
   log: Log

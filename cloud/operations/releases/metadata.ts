@@ -68,7 +68,7 @@ export const rootFile = (root: string): string => `${rootOf(root).signed.version
 const newKey = (): string =>
   generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-/** What hubs trust and install: the latest root, and the list (`targets.json`) that its signing key signed. */
+/** The latest root, which hubs trust, and the list of releases (`targets.json`), signed with the root's signing key. */
 export interface Published {
   root: string
   list: string | undefined

@@ -11,6 +11,7 @@ import { tarOf } from '../../../protocol/model/tar.ts'
 import type { Diagnosis } from '../../../protocol/mqtt/diagnosis.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { testContext } from '../../world/context.ts'
+import { connectSession } from '../../world/hub-log.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { folder, environment, db } = await cloudFolder()
@@ -41,28 +42,7 @@ afterEach(async () => {
   await db.kysely.deleteFrom('audit_log').execute()
 })
 
-async function connect(): Promise<void> {
-  const now = Date.now()
-  await db.kysely
-    .insertInto('hub_sessions')
-    .values({
-      hub_id: 1,
-      session: 'a'.repeat(32),
-      instance: null,
-      hello_monotonic: null,
-      software: 'larder-edge',
-      stalled: null,
-      process_id: 'cloud-1',
-      is_connected: 1,
-      has_left: 0,
-      lease_until: now + 60_000,
-      last_heard_at: now,
-      health_at: null,
-      health_monotonic: null,
-      health: null,
-    })
-    .execute()
-}
+const connect = (): Promise<void> => connectSession(db, Date.now())
 
 const logsOf = (lines: readonly object[], cursor = 'run.1'): Answer => ({
   content: gzipSync(lines.map((line) => JSON.stringify(line)).join('\n')),

@@ -4,6 +4,7 @@ import { Diagnoses } from '../../../../cloud/gateway/diagnoses.ts'
 import { DIAGNOSIS_WORK, diagnosisWork, recordsOf } from '../../../../cloud/operations/hubs/diagnoses.ts'
 import { MAX_LOG_BYTES } from '../../../../protocol/mqtt/diagnosis.ts'
 import { errorOf, openCloud, type TestCloud } from '../../../world/cloud.ts'
+import { connectSession } from '../../../world/hub-log.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -46,26 +47,7 @@ test('a record that is nested too deeply for the answer of the service is left o
 
 async function connectedCloud() {
   const app = await openCloud()
-  const now = app.runtime.clock.now()
-  await app.context.db.kysely
-    .insertInto('hub_sessions')
-    .values({
-      hub_id: 1,
-      session: 'a'.repeat(32),
-      instance: null,
-      hello_monotonic: null,
-      software: 'larder-edge',
-      stalled: null,
-      process_id: 'cloud-1',
-      is_connected: 1,
-      has_left: 0,
-      lease_until: now + 60_000,
-      last_heard_at: now,
-      health_at: null,
-      health_monotonic: null,
-      health: null,
-    })
-    .execute()
+  await connectSession(app.context.db, app.runtime.clock.now())
   return app
 }
 
