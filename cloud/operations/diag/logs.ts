@@ -1,7 +1,7 @@
-import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
+import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { join, relative, resolve, sep } from 'node:path'
 import type { LogEntry } from '../../../protocol/contract/diag.ts'
-import { type Clock, sleep } from '../../../protocol/model/runtime.ts'
+import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { unavailable } from '../../platform/unavailable.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
@@ -145,41 +145,61 @@ const MAX_LINE = CHUNK_BYTES
  */
 export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
-  let handle: FileHandle | undefined
-  let inode = 0
-  let offset = 0
-  let rest = ''
-  let decoder = new TextDecoder()
-  const reader = { isGone: false, isServed: false }
-  let lastSent = clock.monotonic()
-
-  async function reopen(atEnd: boolean): Promise<void> {
-    await handle?.close()
-    handle = await open(path)
-    const found = await handle.stat()
-    inode = found.ino
-    offset = atEnd ? found.size : 0
-    rest = ''
-    decoder = new TextDecoder()
+  const gone = new AbortController()
+  const events = followedLines(path, clock, gone.signal)
+  async function send(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const { value, done } = await events.next()
+    if (!done && !gone.signal.aborted) controller.enqueue(encoder.encode(value))
   }
+  return new ReadableStream<Uint8Array>(
+    {
+      // From the first event on, no written line is missed.
+      start: send,
+      pull: send,
+      async cancel() {
+        gone.abort()
+        // Closes the file, after a read in progress.
+        await events.return(undefined)
+      },
+    },
+    { highWaterMark: 1 },
+  )
+}
 
-  /** The text written since the last read; empty if there is none. */
-  async function more(): Promise<string> {
-    const buffer = Buffer.alloc(CHUNK_BYTES)
-    const { bytesRead } = await handle!.read(buffer, 0, CHUNK_BYTES, offset)
-    offset += bytesRead
-    if (bytesRead > 0) return decoder.decode(buffer.subarray(0, bytesRead), { stream: true })
-    const found = await stat(path).catch((error: unknown) => {
-      if (isAbsence(error)) return undefined
-      throw error
-    })
-    if (found && (found.ino !== inode || found.size < offset)) await reopen(false)
-    return ''
-  }
+/** An event when the file is open, then the events of the lines written since. Ends when `gone` is aborted. */
+async function* followedLines(
+  path: string,
+  clock: Clock,
+  gone: AbortSignal,
+): AsyncGenerator<string, undefined> {
+  let handle = await open(path)
+  try {
+    let { ino: inode, size: offset } = await handle.stat()
+    let rest = ''
+    let decoder = new TextDecoder()
 
-  /** Waits for the next lines and returns them as events. Undefined if the reader has gone. */
-  async function next(): Promise<string | undefined> {
-    while (!reader.isGone) {
+    /** The text written since the last read; empty if there is none. */
+    async function more(): Promise<string> {
+      const buffer = Buffer.alloc(CHUNK_BYTES)
+      const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, offset)
+      offset += bytesRead
+      if (bytesRead > 0) return decoder.decode(buffer.subarray(0, bytesRead), { stream: true })
+      const found = await stat(path).catch(ifAbsent)
+      if (found && (found.ino !== inode || found.size < offset)) {
+        const next = await open(path)
+        await handle.close()
+        handle = next
+        inode = (await handle.stat()).ino
+        offset = 0
+        rest = ''
+        decoder = new TextDecoder()
+      }
+      return ''
+    }
+
+    let lastSent = clock.monotonic()
+    yield ': ok\n\n'
+    while (!gone.aborted) {
       const lines = (rest + (await more())).split('\n')
       rest = lines.pop()!
       if (rest.length > MAX_LINE) {
@@ -189,44 +209,27 @@ export function streamLines(path: string, clock: Clock): ReadableStream<Uint8Arr
       const now = clock.monotonic()
       const events = lines.map((line) => `data: ${line.replaceAll('\r', '')}\n\n`).join('')
       const text = events === '' && now - lastSent >= KEEP_ALIVE_MS ? ': still here\n\n' : events
-      if (text !== '') {
+      if (text === '') await pause(clock, POLL_MS, gone)
+      else {
         lastSent = now
-        return text
+        yield text
       }
-      if (!reader.isGone) await sleep(clock, POLL_MS)
     }
-    return undefined
+  } finally {
+    await handle.close()
   }
+}
 
-  async function close(): Promise<void> {
-    const open = handle
-    handle = undefined
-    await open?.close()
-  }
-
-  return new ReadableStream<Uint8Array>(
-    {
-      // From the first event on, no written line is missed.
-      async start(controller) {
-        await reopen(true)
-        controller.enqueue(encoder.encode(': ok\n\n'))
-      },
-      async pull(controller) {
-        reader.isServed = true
-        try {
-          const text = await next()
-          if (text !== undefined && !reader.isGone) controller.enqueue(encoder.encode(text))
-        } finally {
-          reader.isServed = false
-          if (reader.isGone) await close()
-        }
-      },
-      async cancel() {
-        reader.isGone = true
-        // A read in progress closes the file when it ends.
-        if (!reader.isServed) await close()
-      },
-    },
-    { highWaterMark: 1 },
-  )
+/** Resolves after `delayMs`, or as soon as `gone` is aborted. */
+function pause(clock: Clock, delayMs: number, gone: AbortSignal): Promise<void> {
+  if (gone.aborted) return Promise.resolve()
+  return new Promise((resolve) => {
+    function end(): void {
+      cancel()
+      gone.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(delayMs, end)
+    gone.addEventListener('abort', end)
+  })
 }

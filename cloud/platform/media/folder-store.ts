@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
 import { mkdir, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -37,10 +39,10 @@ export function folderStore(root: string, isKey = isMediaKey): MediaStore {
     },
 
     async read(key, range) {
-      const handle = await open(pathOf(key)).catch(nullWhere('ENOENT'))
-      if (!handle) return null
-      const stream = handle.createReadStream(range && { start: range.first, end: range.last })
-      return Readable.toWeb(stream) as ReadableStream<Uint8Array>
+      // Not from a `FileHandle`: Node 26 ends the program when it collects one that an abandoned stream left open.
+      const stream = createReadStream(pathOf(key), range && { start: range.first, end: range.last })
+      const opened = await once(stream, 'open').catch(nullWhere('ENOENT'))
+      return opened && (Readable.toWeb(stream) as ReadableStream<Uint8Array>)
     },
 
     async remove(key) {

@@ -1,4 +1,16 @@
-import { appendFile, mkdir, mkdtemp, rename, symlink, truncate, utimes, writeFile } from 'node:fs/promises'
+import {
+  appendFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readlink,
+  realpath,
+  rename,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
@@ -211,4 +223,37 @@ test('a silent stream sends keep-alives, and an abandoned stream is closed', asy
   expect(await read()).toBe(': still here\n\n')
   await reader.cancel()
   expect(await reader.read()).toEqual({ done: true, value: undefined })
+})
+
+test('a stream closes its file, whether its reader leaves while it opens, while it waits for lines, or after a failed read', async () => {
+  const { path } = await folder()
+  const file = join(path, 'a.log')
+  const { clock } = virtualRuntime()
+  const isOpen = async (): Promise<boolean> => {
+    const links = (await readdir('/proc/self/fd')).map((fd) =>
+      readlink(`/proc/self/fd/${fd}`).catch(() => ''),
+    )
+    return (await Promise.all(links)).includes(await realpath(file))
+  }
+
+  await streamLines(file, clock).cancel()
+  expect(await isOpen()).toBe(false)
+
+  const waiting = streamLines(file, clock).getReader()
+  await waiting.read()
+  const line = waiting.read()
+  expect(await isOpen()).toBe(true)
+  await waiting.cancel()
+  expect(await line).toEqual({ done: true, value: undefined })
+  expect(await isOpen()).toBe(false)
+
+  const failing = streamLines(file, {
+    ...clock,
+    after() {
+      throw new Error('no timer')
+    },
+  }).getReader()
+  await failing.read()
+  await expect(failing.read()).rejects.toThrow('no timer')
+  expect(await isOpen()).toBe(false)
 })
