@@ -132,7 +132,8 @@ async function attemptOf(path: string, code: string, random: Random): Promise<At
 class RefusedEnrolment extends Error {}
 
 async function ask(cloud: string, { code, csr, id }: Attempt, clock: Clock): Promise<z.infer<typeof Answer>> {
-  const { status, body } = await post(new URL('/api/v1/enroll', cloud), {
+  // The address may have a path, at which a proxy mounts the cloud.
+  const { status, body } = await post(new URL(`${cloud.replace(/\/+$/, '')}/api/v1/enroll`), {
     id,
     body: { claim_code: code, csr },
     clock,

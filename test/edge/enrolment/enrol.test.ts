@@ -27,10 +27,10 @@ const answer = {
 async function world(validity: { fromDay: number; toDay: number }, answers: (object | null)[]) {
   const authority = makeAuthority({ fromDay: -30, toDay: 365 })
   const { cert, key } = authority.issue('localhost', 'DNS:localhost', validity)
-  const requests: { key: unknown; body: string }[] = []
+  const requests: { path: unknown; key: unknown; body: string }[] = []
   const server = createServer({ cert, key } satisfies ServerOptions, (request, response) => {
     void text(request).then((body) => {
-      requests.push({ key: request.headers['idempotency-key'], body })
+      requests.push({ path: request.url, key: request.headers['idempotency-key'], body })
       const next = answers.shift()
       if (!next) request.socket.destroy()
       else response.writeHead('error' in next ? 403 : 200).end(JSON.stringify(next))
@@ -51,8 +51,8 @@ async function world(validity: { fromDay: number; toDay: number }, answers: (obj
     requests,
     store,
     paths: enrolmentFiles(store),
-    enrol: (code = 'K7QM2XRA') =>
-      enrol({ cloud, code, store, hardware: undefined, runtime: systemRuntime() }),
+    enrol: (code = 'K7QM2XRA', mount = '') =>
+      enrol({ cloud: cloud + mount, code, store, hardware: undefined, runtime: systemRuntime() }),
   }
 }
 
@@ -87,4 +87,11 @@ test('a board that enrols at a cloud without releases no longer trusts the root 
   writeFileSync(root, 'the root of another cloud')
   await run()
   expect(existsSync(root)).toBe(false)
+})
+
+test('a board enrols at a cloud that a proxy mounts below a path', async () => {
+  const { enrol: run, requests } = await world({ fromDay: -1, toDay: 90 }, [answer, answer])
+  await run('K7QM2XRA', '/larder')
+  await run('K7QM2XRB', '/larder/')
+  expect(requests.map(({ path }) => path)).toEqual(['/larder/api/v1/enroll', '/larder/api/v1/enroll'])
 })
