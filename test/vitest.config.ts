@@ -39,12 +39,16 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/{protocol,cloud,simulator}/**/*.test.ts'],
+          exclude: [...leftOut],
           // A worker loads each import once: loading took longer than testing.
           isolate: false,
         },
       },
       // A busy machine can upset a real-time test: it is tried once more, and listed at the end.
-      { extends: true, test: { name: 'wholes', include: wholes, exclude: system, isolate: false, retry: 1 } },
+      {
+        extends: true,
+        test: { name: 'wholes', include: wholes, exclude: [...system, ...leftOut], isolate: false, retry: 1 },
+      },
       { extends: true, test: { name: 'system', include: system, exclude: [...leftOut], retry: 1 } },
     ],
   },

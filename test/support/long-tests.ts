@@ -1,5 +1,5 @@
 /**
- * Test files that take half a minute or more each, the longest first. They run with `TEST_LONG=1`, as in
+ * Test files that take a quarter of a minute or more each, the longest first. They run with `TEST_LONG=1`, as in
  * `.ci/run`.
  */
 export const long: readonly string[] = [
@@ -19,6 +19,17 @@ export const long: readonly string[] = [
   'test/browser/acceptance-touches.test.ts',
   'test/browser/commissioning.test.ts',
   'test/browser/refill.test.ts',
+  'test/process/desired-state.test.ts',
+  'test/process/backup.test.ts',
+  'test/cloud/platform/http/uploads.test.ts',
+  'test/simulation/days.test.ts',
+  'test/cloud/commerce/analytics/two-years.test.ts',
+  'test/process/enrolment.test.ts',
+  'test/edge/core/crash.test.ts',
+  'test/process/firmware-sale.test.ts',
+  'test/edge/core/firmware.test.ts',
+  'test/cloud/commerce/payments/money-sequences.test.ts',
+  'test/simulator/board-test/planted-faults.test.ts',
   'test/process/abuse.test.ts',
   'test/process/silent-connections.test.ts',
   'test/browser/journeys.test.ts',
@@ -49,5 +60,8 @@ export const long: readonly string[] = [
   'test/process/two-clouds.test.ts',
 ]
 
+/** Whether this run includes the long tests. */
+export const isLongRun = process.env['TEST_LONG'] === '1'
+
 /** Test files that this run leaves out. */
-export const leftOut: readonly string[] = process.env['TEST_LONG'] === '1' ? [] : long
+export const leftOut: readonly string[] = isLongRun ? [] : long

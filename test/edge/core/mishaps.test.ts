@@ -2,10 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { faultTypes, type FaultType } from '../../../simulator/faults/fault-types.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { Crash, TestHub } from '../../world/hub.ts'
+import { isLongRun } from '../../support/long-tests.ts'
 import { uuid } from '../../support/uuid.ts'
 import { refOf } from '../../../edge/core/operations/intend.ts'
 
-const SEEDS = 20
+/** A seed takes five seconds. */
+const SEEDS = isLongRun ? 20 : 4
 const ORDERS = 4
 
 const targets: Partial<Record<FaultType, readonly string[]>> = {
