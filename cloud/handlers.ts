@@ -35,7 +35,8 @@ import { paymentHandlers } from './commerce/payments/handlers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
 import { profileHandlers } from './people/users/profile.ts'
 import { contactHandlers } from './people/staff/contacts.ts'
-import { invitationHandlers, type InvitationParts } from './people/staff/invitations.ts'
+import type { MailParts } from './people/staff/contact-question.ts'
+import { invitationHandlers } from './people/staff/invitations.ts'
 import { staffHandlers } from './people/staff/staff.ts'
 import { walletHandlers } from './commerce/ledger/wallet.ts'
 
@@ -100,11 +101,11 @@ export const operationsHandlers = (services: ControlServices, media: Media, remo
 export const peopleHandlers = (
   services: CommerceServices,
   media: Media,
-  { verifyIdentity, ...invitations }: InvitationParts & { verifyIdentity: VerifyIdentity },
+  { verifyIdentity, ...mails }: MailParts & { verifyIdentity: VerifyIdentity },
 ) => ({
   ...staffHandlers(services.context),
-  ...contactHandlers(services.context),
-  ...invitationHandlers(services.context, invitations),
+  ...contactHandlers(services.context, mails),
+  ...invitationHandlers(services.context, mails),
   ...userHandlers(services.context, verifyIdentity, media),
   ...accountHandlers(services, media),
   ...profileHandlers(services.context, media),

@@ -3,6 +3,7 @@ import type { CloudContext } from './platform/context.ts'
 import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
 import { KEEP_MS } from './platform/http/idempotency.ts'
 import { deadLettersChanged } from './operations/alarms/hub-alarms.ts'
+import { UNASKED_WINDOW_MS } from './people/staff/unasked-mails.ts'
 import type { Media } from './platform/media/media.ts'
 import type { Tx } from './platform/store/database.ts'
 import type { Tables } from './platform/store/schema.ts'
@@ -112,6 +113,12 @@ const rules: readonly Rule[] = [
   },
   { table: 'sessions', key: ['id'], kept: () => 0, isOver: (before) => sql`expires_at <= ${before}` },
   { table: 'invitations', key: ['id'], kept: () => 0, isOver: (before) => sql`expires_at <= ${before}` },
+  {
+    table: 'unasked_mails',
+    key: ['id'],
+    kept: () => UNASKED_WINDOW_MS,
+    isOver: (before) => sql`sent_at <= ${before}`,
+  },
   {
     table: 'used_challenges',
     key: ['digest'],

@@ -16,7 +16,8 @@ const usage = `Usage:
 Recipients of an owner's alarms by mail. --severity is the lowest severity that is sent (default: warning). The service sends
 one mail when an incident begins and one when it ends. Mails of the same moments are combined. The service needs SMTP_URL.
 --morning on: the contact also gets the mail of each morning (default: off; larder mail --help). If the owner already has the
-address, \`add\` changes the rest. Prints JSON.`
+address, \`add\` changes the rest. A contact of this command gets mails at once; an address that an owner adds at the console
+must confirm it first. Prints JSON.`
 
 /** Recipients of alarms by mail. */
 export const contactCommands = (runtime: Runtime): CommandLine => ({
@@ -35,7 +36,8 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
         const severity = severityOf(options)
         const detail = { owner_id: owner.id, email, name, severity, morning_mail: morningOf(options) }
         return db.transact(async (tx) => {
-          const row = await setContact(tx, runtime, detail)
+          // The operator answers for the address. The holder of an address that an owner adds is asked by mail.
+          const row = await setContact(tx, runtime, { ...detail, confirmed_at: runtime.clock.now() })
           await recordAct(tx.q, runtime, { action: 'contacts.add', object: `contact-${row.id}`, detail })
           return view(row)
         })

@@ -25,6 +25,7 @@ export async function planMails(
         .selectFrom('alarm_contacts')
         .select(['id', 'owner_id', 'severity'])
         .where('owner_id', 'in', [...new Set(reported.map(({ owner_id }) => owner_id))])
+        .where('confirmed_at', 'is not', null)
         .orderBy('id'),
     )
     .execute()

@@ -29,8 +29,9 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
     cure: 'Withdraw an invitation, or wait until people accept theirs.',
   },
   contact_limit_reached: {
-    cause: 'The owner has 50 recipients of mails.',
-    cure: 'Remove a contact that no longer needs the mails.',
+    cause:
+      'The owner has 50 recipients of mails, or the address or the owner has had as many questions as a day allows (`UNASKED_MAILS_PER_ADDRESS`, `UNASKED_MAILS_PER_OWNER`).',
+    cure: 'Remove a contact that no longer needs the mails. Ask the holder of an address again tomorrow.',
   },
   invalid_claim_code: {
     cause: 'The claim code is unknown, was used, has expired, or was replaced by a newer one.',

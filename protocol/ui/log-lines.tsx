@@ -1,5 +1,9 @@
-import type { JSX } from 'preact'
+import { Download } from 'lucide'
+import type { ComponentChildren, JSX } from 'preact'
+import { useState } from 'preact/hooks'
 import { textAtHub } from '../model/alarms.ts'
+import { Icon } from './icon.tsx'
+import { saveText } from './save-text.ts'
 
 /** A record of a hub's log. */
 export interface LogRecord {
@@ -51,17 +55,14 @@ export function logLines(records: readonly LogRecord[], least: LeastLevel): LogL
     })
 }
 
-export const linesWith = (lines: readonly LogLine[], sought: string): LogLine[] =>
+const linesWith = (lines: readonly LogLine[], sought: string): LogLine[] =>
   lines.filter(({ mark, text, raw }) => `${mark} ${text} ${raw}`.toLowerCase().includes(sought.toLowerCase()))
 
 /** The lines as a text file, for example for support. */
-export const textOfLines = (lines: readonly LogLine[]): string =>
+const textOfLines = (lines: readonly LogLine[]): string =>
   lines.map(({ at, mark, text, raw }) => `${new Date(at).toISOString()} ${mark} ${raw || text}\n`).join('')
 
-export const LevelSelect = (props: {
-  value: LeastLevel
-  onPick: (level: LeastLevel) => void
-}): JSX.Element => (
+const LevelSelect = (props: { value: LeastLevel; onPick: (level: LeastLevel) => void }): JSX.Element => (
   <select
     class="select select-sm w-auto"
     aria-label="Level"
@@ -86,8 +87,43 @@ interface ListProps {
   time?: (at: number) => string
 }
 
+interface ViewProps extends ListProps {
+  /** Name of the downloaded file. */
+  file: string
+  /** Absent: the lines have no levels. */
+  level?: { value: LeastLevel; onPick: (level: LeastLevel) => void }
+  /** Buttons before the others. */
+  children?: ComponentChildren
+}
+
+/** Lines of a log with a choice of level, a search, and a download of what is shown. */
+export function LogView({ lines, file, level, children, ...list }: ViewProps): JSX.Element {
+  const [sought, setSought] = useState('')
+  const found = linesWith(lines, sought)
+  return (
+    <div class="grid gap-2 min-w-0">
+      <div class="flex flex-wrap gap-2">
+        {children}
+        {level && <LevelSelect {...level} />}
+        <button class="btn btn-sm" onClick={() => saveText(textOfLines(found), file, 'text/plain')}>
+          <Icon icon={Download} /> Download
+        </button>
+        <input
+          class="input input-sm grow"
+          type="search"
+          aria-label="Only lines with"
+          placeholder="Only lines with …"
+          value={sought}
+          onInput={(event) => setSought(event.currentTarget.value)}
+        />
+      </div>
+      <LogList {...list} lines={found} />
+    </div>
+  )
+}
+
 /** Lines of a log, the newest first. */
-export const LogList = ({ lines, name, class: look = '', time = clockTime }: ListProps): JSX.Element => (
+const LogList = ({ lines, name, class: look = '', time = clockTime }: ListProps): JSX.Element => (
   <>
     <ol
       class="max-h-96 overflow-y-auto text-sm grid gap-1"

@@ -33,6 +33,7 @@ export class People {
       name: null,
       severity: 'info',
       created_at: 1,
+      confirmed_at: 1,
     } as const
     await plant.db.kysely.insertInto('alarm_contacts').values(values).execute()
     return new People(plant)

@@ -1,27 +1,33 @@
 import { startRegistration, type PublicKeyCredentialCreationOptionsJSON } from '@simplewebauthn/browser'
 import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
-import { act, Card, Heading, Loaded } from './parts.tsx'
-import { callSession, OtherAddress } from './passkey.tsx'
+import { act, Card, Field, Heading, Loaded } from './parts.tsx'
+import { callSession, deviceLabel, OtherAddress } from './passkey.tsx'
 import { hubWords, roleWords } from './role-words.ts'
 import { session } from './session.ts'
+
+interface Passkey {
+  id: string
+  label: string | null
+  created_at: string
+}
 
 /** The signed-in person: roles, and passkeys. */
 export function AccountPage(): JSX.Element {
   const { name, email, roles } = session.value!
-  const found = useData(
-    () => callSession<{ data: { id: string; created_at: string }[] }>('GET', 'passkeys'),
-    ['passkeys'],
-  )
+  const found = useData(() => callSession<{ data: Passkey[] }>('GET', 'passkeys'), ['passkeys'])
   async function add(): Promise<void> {
     const begun = await callSession<{ registration: PublicKeyCredentialCreationOptionsJSON }>(
       'POST',
       'passkey/begin',
       { add: true },
     )
-    await callSession('POST', 'passkey/finish', await startRegistration({ optionsJSON: begun.registration }))
+    const created = await startRegistration({ optionsJSON: begun.registration })
+    await callSession('POST', 'passkey/finish', { ...created, label: deviceLabel() })
   }
   return (
     <>
@@ -40,35 +46,19 @@ export function AccountPage(): JSX.Element {
       </Card>
       <Loaded of={found}>
         {({ data }) =>
-          data.length > 0 && (
+          data.length > 0 ? (
             <Card title="Passkeys" class="mt-3" name="passkeys">
               <p class="text-sm quiet">
                 Add a passkey on each device that you use, so that a lost device does not lock you out.
               </p>
               <ul>
-                {data.map(({ id, created_at }, index) => (
-                  <li
-                    key={id}
-                    class="border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center"
-                    data-passkey={id}
-                  >
-                    <span class="grow">
-                      Passkey {index + 1} <span class="quiet text-sm">created {time(created_at)}</span>
-                    </span>
-                    {data.length > 1 && (
-                      <HoldButton
-                        class="btn-sm min-h-9"
-                        label={`Remove passkey ${index + 1}`}
-                        onHeld={() =>
-                          void act(`Remove passkey ${index + 1}`, () =>
-                            callSession('DELETE', `passkeys/${id}`),
-                          )
-                        }
-                      >
-                        Remove
-                      </HoldButton>
-                    )}
-                  </li>
+                {data.map((passkey, index) => (
+                  <PasskeyLine
+                    key={passkey.id}
+                    passkey={passkey}
+                    label={passkey.label ?? `Passkey ${index + 1}`}
+                    isOnly={data.length === 1}
+                  />
                 ))}
               </ul>
               <button class="btn btn-primary mt-3" onClick={() => void act('Add a passkey', add)}>
@@ -76,9 +66,63 @@ export function AccountPage(): JSX.Element {
               </button>
               <OtherAddress />
             </Card>
+          ) : (
+            <p class="text-sm quiet mt-3">
+              You sign in at an identity provider, so you have no passkey here.
+            </p>
           )
         }
       </Loaded>
     </>
+  )
+}
+
+interface LineProps {
+  passkey: Passkey
+  label: string
+  isOnly: boolean
+}
+
+function PasskeyLine({ passkey: { id, created_at }, label, isOnly }: LineProps): JSX.Element {
+  const [isOpen, setOpen] = useState(false)
+  function rename(event: SubmitEvent): void {
+    const { label: typed = '' } = textsOf(event)
+    void act(`Rename “${label}”`, async () => {
+      await callSession('PATCH', `passkeys/${id}`, { label: typed })
+      setOpen(false)
+    })
+  }
+  return (
+    <li class="border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center" data-passkey={id}>
+      <span class="grow min-w-0">
+        <b class="break-words">{label}</b>
+        <span class="block quiet text-sm">created {time(created_at)}</span>
+      </span>
+      <button
+        class="btn btn-sm min-h-9"
+        aria-expanded={isOpen}
+        aria-label={`Rename ${label}`}
+        onClick={() => setOpen(!isOpen)}
+      >
+        Rename
+      </button>
+      {!isOnly && (
+        <HoldButton
+          class="btn-sm min-h-9"
+          label={`Remove ${label}`}
+          onHeld={() => void act(`Remove “${label}”`, () => callSession('DELETE', `passkeys/${id}`))}
+        >
+          Remove
+        </HoldButton>
+      )}
+      {isOpen && (
+        <form class="flex flex-wrap gap-2 items-end w-full py-2" onSubmit={rename}>
+          <Field label="Name of the device">
+            <input name="label" class="input w-full" required maxLength={60} defaultValue={label} />
+          </Field>
+          <button class="btn btn-primary">Save</button>
+        </form>
+      )}
+    </li>
   )
 }

@@ -1,19 +1,11 @@
-import { Download, RefreshCw } from 'lucide'
+import { RefreshCw } from 'lucide'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { createClient, unwrap } from '../../../protocol/client/client.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import {
-  LevelSelect,
-  linesWith,
-  LogList,
-  logLines,
-  textOfLines,
-  type LeastLevel,
-  type LogRecord,
-} from '../../../protocol/ui/log-lines.tsx'
+import { logLines, LogView, type LeastLevel, type LogRecord } from '../../../protocol/ui/log-lines.tsx'
 import { Card } from './parts.tsx'
-import { base, saveText, send } from './session.ts'
+import { base, send } from './session.ts'
 
 /** The service waits for the hub; a second try would ask the hub again. */
 const client = createClient({
@@ -36,7 +28,6 @@ const timeOf = (at: number, timeZone: string): string =>
 export function HubLog({ hubId, timezone }: { hubId: number; timezone: string }): JSX.Element {
   const [minutes, setMinutes] = useState(60)
   const [least, setLeast] = useState<LeastLevel>('all')
-  const [sought, setSought] = useState('')
   const [records, setRecords] = useState<readonly LogRecord[] | string>([])
   const [phase, setPhase] = useState<'unread' | 'reading' | 'read'>('unread')
   async function read(): Promise<void> {
@@ -50,7 +41,6 @@ export function HubLog({ hubId, timezone }: { hubId: number; timezone: string })
     }
     setPhase('read')
   }
-  const lines = typeof records === 'string' ? [] : linesWith(logLines(records, least), sought)
   return (
     <Card title="Log" name="log">
       <div class="flex flex-wrap gap-2 mb-2">
@@ -69,26 +59,16 @@ export function HubLog({ hubId, timezone }: { hubId: number; timezone: string })
         <button class="btn btn-sm" disabled={phase === 'reading'} onClick={() => void read()}>
           <Icon icon={RefreshCw} /> {phase === 'reading' ? 'Reading …' : 'Read the log'}
         </button>
-        {phase === 'read' && typeof records !== 'string' && (
-          <>
-            <LevelSelect value={least} onPick={setLeast} />
-            <button class="btn btn-sm" onClick={() => saveText(textOfLines(lines), `hub-${hubId}-log.txt`)}>
-              <Icon icon={Download} /> Download
-            </button>
-            <input
-              class="input input-sm grow"
-              type="search"
-              aria-label="Only lines with"
-              placeholder="Only lines with …"
-              value={sought}
-              onInput={({ currentTarget }) => setSought(currentTarget.value)}
-            />
-          </>
-        )}
       </div>
       {typeof records === 'string' && <p role="alert">{records}</p>}
       {phase === 'read' && typeof records !== 'string' && (
-        <LogList lines={lines} name="Log" time={(at) => timeOf(at, timezone)} />
+        <LogView
+          lines={logLines(records, least)}
+          name="Log"
+          time={(at) => timeOf(at, timezone)}
+          file={`hub-${hubId}-log.txt`}
+          level={{ value: least, onPick: setLeast }}
+        />
       )}
       {phase === 'unread' && (
         <p class="text-sm quiet">The hub sends its newest records. The audit shows who has read them.</p>

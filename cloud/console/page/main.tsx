@@ -24,6 +24,7 @@ import type { Scope } from '../../../protocol/model/scopes.ts'
 import { AccountPage } from './account.tsx'
 import { address } from './address.ts'
 import { AuditPage } from './audit.tsx'
+import { ContactAnswerPage } from './contacts.tsx'
 import { keepCurrent } from './data.ts'
 import { DealsPage } from './deals.tsx'
 import { HubPage } from './hub.tsx'
@@ -177,7 +178,16 @@ function Content(): JSX.Element {
 }
 
 function Page(): JSX.Element {
-  const isInvited = address.value.path === '/invitation'
+  const { path } = address.value
+  const isInvited = path === '/invitation'
+  if (path === '/contact')
+    return (
+      <div class="min-h-screen bg-base-200 text-base-content">
+        <main class="p-3">
+          <ContactAnswerPage />
+        </main>
+      </div>
+    )
   return (
     <div class="min-h-screen bg-base-200 text-base-content">
       <Header />

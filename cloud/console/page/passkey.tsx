@@ -9,6 +9,7 @@ import {
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { RoleName } from '../../../protocol/model/scopes.ts'
+import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { go } from './address.ts'
 import { hubWords, roleWords } from './role-words.ts'
@@ -17,7 +18,7 @@ import { enter } from './sign-in.ts'
 
 /** A call about the session of this browser. Throws the sentence of the service. */
 export async function callSession<T>(
-  method: 'GET' | 'POST' | 'DELETE',
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
   path: string,
   body?: object,
 ): Promise<T> {
@@ -35,7 +36,39 @@ export async function callSession<T>(
 const post = <T,>(step: 'begin' | 'finish', body: object): Promise<T> =>
   callSession('POST', `passkey/${step}`, body)
 
-async function finish(response: AuthenticationResponseJSON | RegistrationResponseJSON): Promise<void> {
+/** The first label of a passkey of this browser, for example “Firefox on Android, 1 Mar 2026”. */
+export function deviceLabel(): string {
+  const agent = navigator.userAgent
+  const named = (words: readonly [RegExp, string][], other: string): string =>
+    words.find(([word]) => word.test(agent))?.[1] ?? other
+  const browser = named(
+    [
+      [/Edg/, 'Edge'],
+      [/OPR/, 'Opera'],
+      [/SamsungBrowser/, 'Samsung Internet'],
+      [/Firefox|FxiOS/, 'Firefox'],
+      [/Chrom|CriOS/, 'Chrome'],
+      [/Safari/, 'Safari'],
+    ],
+    'Browser',
+  )
+  const platform = named(
+    [
+      [/iPhone/, 'iPhone'],
+      [/iPad/, 'iPad'],
+      [/Android/, 'Android'],
+      [/Windows/, 'Windows'],
+      [/Mac OS/, 'Mac'],
+      [/CrOS/, 'ChromeOS'],
+      [/Linux/, 'Linux'],
+    ],
+    'a device',
+  )
+  return `${browser} on ${platform}, ${new Date(epochMs()).toLocaleDateString('en', { dateStyle: 'medium' })}`
+}
+
+type Finished = AuthenticationResponseJSON | (RegistrationResponseJSON & { label: string })
+async function finish(response: Finished): Promise<void> {
   await post('finish', response)
   await enter()
 }
@@ -102,7 +135,8 @@ export function InvitationPage(): JSX.Element {
   }, [])
   async function accept({ registration }: Invited): Promise<void> {
     try {
-      await finish(await startRegistration({ optionsJSON: registration }))
+      const created = await startRegistration({ optionsJSON: registration })
+      await finish({ ...created, label: deviceLabel() })
       go('/today')
     } catch (error) {
       say(`The invitation is not accepted yet: ${sentence(error)}`, true)

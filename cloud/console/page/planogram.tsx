@@ -6,6 +6,7 @@ import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { pause } from '../../../protocol/ui/live.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
+import { saveText } from '../../../protocol/ui/save-text.ts'
 import { address, setQuery } from './address.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'
 import { rowsOf } from './csv.ts'
@@ -13,7 +14,7 @@ import { refresh, useData } from './data.ts'
 import { amount, count, words } from './format.ts'
 import { columns, type Change, changesOf, type Place, readPlaces } from './places.ts'
 import { act, Card, Heading, Link, Loaded, Nothing } from './parts.tsx'
-import { ask, can, imageAt, saveText } from './session.ts'
+import { ask, can, imageAt } from './session.ts'
 
 const views = {
   all: { name: 'All rows', isShown: () => true },
@@ -294,6 +295,7 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
             saveText(
               csvLine(columns) + csvLines(columns, places),
               `${name.toLowerCase().replaceAll(' ', '-')}.csv`,
+              'text/csv',
             )
           }
         >

@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { createClient, type Api, type Failure } from '../../../protocol/client/client.ts'
 import type { Args, Endpoint, ItemOf, Paged } from '../../../protocol/client/types.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
+import { saveText } from '../../../protocol/ui/save-text.ts'
 import { roleScopes, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
 
 /** Address of the service, without a slash at its end. The files of this page stand one step below it. */
@@ -90,16 +91,7 @@ export async function all<E extends Paged>(endpoint: E, args: Args<E>[0], most =
 export async function saveCsv(path: string, name: string): Promise<void> {
   const answer = await send(`${base}/api/v1${path}`, { headers: { Accept: 'text/csv' } })
   if (!answer.ok) throw new Error(`The service answers ${answer.status}.`)
-  saveText(await answer.text(), name)
-}
-
-/** Saves a text as a file of the browser. */
-export function saveText(text: string, name: string): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }))
-  link.download = name
-  link.click()
-  URL.revokeObjectURL(link.href)
+  saveText(await answer.text(), name, 'text/csv')
 }
 
 /** A picture's address at the host that the browser uses. */

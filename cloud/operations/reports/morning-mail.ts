@@ -67,6 +67,7 @@ export const morningReaders = (q: Queries, ownerId: number) =>
     .select(['id', 'email', 'name'])
     .where('owner_id', '=', ownerId)
     .where('morning_mail', '=', 1)
+    .where('confirmed_at', 'is not', null)
     .orderBy('id')
     .execute()
 

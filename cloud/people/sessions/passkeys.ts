@@ -9,6 +9,7 @@ import {
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { randomHex } from '../../../protocol/model/ids.ts'
+import { nameText } from '../../../protocol/model/name-text.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudits } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -48,6 +49,10 @@ const noInvitation = () =>
     'not_found',
     'The invitation is unknown, was accepted before, or has expired. Ask for a new one.',
   )
+
+/** Name of a passkey that tells the person's devices apart. */
+export const PasskeyLabel = nameText(60)
+type Labelled<T> = T & { label: string | null }
 
 export type Passkey = Selectable<Tables['passkeys']>
 /** Passkeys of a person. */
@@ -121,12 +126,12 @@ export function provenPerson(
   context: CloudContext,
   site: Site,
   pending: PendingPasskey,
-  response: object,
+  response: Labelled<object>,
 ): Promise<VerifiedIdentity> {
   const { invitation } = pending
   return invitation === undefined
-    ? signedIn(context, site, pending, response as AuthenticationResponseJSON)
-    : registered(context, site, { ...pending, invitation }, response as RegistrationResponseJSON)
+    ? signedIn(context, site, pending, response as object as AuthenticationResponseJSON)
+    : registered(context, site, { ...pending, invitation }, response as Labelled<RegistrationResponseJSON>)
 }
 
 const personOf = (identity: string, email: string | null): VerifiedIdentity => ({
@@ -149,7 +154,7 @@ async function newPasskey(
   { runtime }: CloudContext,
   site: Site,
   challenge: string,
-  response: RegistrationResponseJSON,
+  { label, ...response }: Labelled<RegistrationResponseJSON>,
 ) {
   const { registrationInfo } = await checked(
     verifyRegistrationResponse({
@@ -161,7 +166,7 @@ async function newPasskey(
   )
   if (!registrationInfo) throw wrongSignature()
   const { id, publicKey, counter } = registrationInfo.credential
-  return { id, public_key: textOf(publicKey), counter, created_at: runtime.clock.now() }
+  return { id, public_key: textOf(publicKey), counter, created_at: runtime.clock.now(), label }
 }
 
 async function store(q: Queries, passkey: Passkey): Promise<void> {
@@ -178,9 +183,9 @@ export async function addPasskey(
   context: CloudContext,
   site: Site,
   { challenge, identity }: Pick<PendingPasskey, 'challenge'> & { identity: string },
-  response: object,
+  response: Labelled<object>,
 ): Promise<void> {
-  const passkey = await newPasskey(context, site, challenge, response as RegistrationResponseJSON)
+  const passkey = await newPasskey(context, site, challenge, response as Labelled<RegistrationResponseJSON>)
   await context.db.transact(async (tx) => {
     // The person may have been removed since. Of two removals at once, the second waits here.
     const all = await tx.forUpdate(passkeysQuery(tx.q, identity)).execute()
@@ -191,6 +196,25 @@ export async function addPasskey(
     const { name, email } = known
     await store(tx.q, { ...passkey, identity, name, email })
     await recordPasskey(tx.q, context, 'passkeys.add', { id: passkey.id, identity, name })
+  })
+}
+
+/** Changes the label of a passkey of a person. Throws `not_found`. */
+export async function labelPasskey(
+  context: CloudContext,
+  { identity }: Pick<Session, 'identity'>,
+  { id, label }: { id: string; label: string },
+): Promise<void> {
+  await context.db.transact(async (tx) => {
+    const changed = await tx.q
+      .updateTable('passkeys')
+      .set({ label })
+      .where('id', '=', id)
+      .where('identity', '=', identity)
+      .returningAll()
+      .executeTakeFirst()
+    if (!changed) throw new ApiError('not_found')
+    await recordPasskey(tx.q, context, 'passkeys.label', changed)
   })
 }
 
@@ -230,7 +254,7 @@ async function registered(
   context: CloudContext,
   site: Site,
   { challenge, invitation }: PendingPasskey & { invitation: string },
-  response: RegistrationResponseJSON,
+  response: Labelled<RegistrationResponseJSON>,
 ): Promise<VerifiedIdentity> {
   const { db, runtime } = context
   const passkey = await newPasskey(context, site, challenge, response)

@@ -37,6 +37,8 @@ import { bootstrapGuest } from '../users/bootstrap.ts'
 import { adoptGuest } from './adopt-guest.ts'
 import {
   addPasskey,
+  labelPasskey,
+  PasskeyLabel,
   PendingPasskey,
   passkeyOptions,
   passkeysOf,
@@ -98,6 +100,17 @@ export function sessionRoutes(parts: SessionParts): SiteRoute[] {
       serve: (call, readBody) => finishPasskey(parts, call, readBody),
     },
     { method: 'GET', path: '/session/passkeys', rate: pages, serve: (call) => listPasskeys(parts, call) },
+    {
+      method: 'PATCH',
+      path: '/session/passkeys/:id',
+      rate: pages,
+      serve: async (call, readBody) => {
+        const session = await writer(parts, call)
+        const { label } = bodyOf(await readBody(), z.strictObject({ label: PasskeyLabel }))
+        await labelPasskey(parts.context, session, { id: call.c.req.param('id') ?? '', label })
+        return { status: 204, headers: {}, body: null }
+      },
+    },
     {
       method: 'DELETE',
       path: '/session/passkeys/:id',
@@ -285,7 +298,8 @@ async function finishPasskey(
   readBody: () => Promise<string>,
 ): Promise<Answer<string>> {
   requireOwnPage(call)
-  const response = bodyOf(await readBody(), z.looseObject({ id: z.string() }))
+  const wanted = z.looseObject({ id: z.string(), label: PasskeyLabel.nullable().default(null) })
+  const response = bodyOf(await readBody(), wanted)
   const pending = pendingOf(parts, call, 'passkey', PendingPasskey)
   if (!pending) throw new ApiError('invalid_token', TOO_LATE)
   const { identity } = pending
@@ -302,7 +316,9 @@ async function listPasskeys(parts: SessionParts, call: Call): Promise<Answer<str
   requireOwnPage(call)
   const found = await current(parts, call)
   const known = found ? await passkeysOf(parts.context.db.kysely, found.session.identity) : []
-  return json({ data: known.map(({ id, created_at }) => ({ id, created_at: timestamp(created_at) })) })
+  return json({
+    data: known.map(({ id, label, created_at }) => ({ id, label, created_at: timestamp(created_at) })),
+  })
 }
 
 /** The session of a write of this service's own page. Throws `forbidden`, `authentication_required`. */
@@ -333,7 +349,7 @@ function bodyOf<T>(text: string, schema: z.ZodType<T>): T {
   try {
     return schema.parse(JSON.parse(text))
   } catch {
-    throw new ApiError('invalid_token', 'The page has sent something else than the answer of a passkey.')
+    throw new ApiError('invalid_token', 'The page has sent something that the service does not expect.')
   }
 }
 

@@ -2,18 +2,25 @@ import type { Selectable } from 'kysely'
 import type { Contact } from '../../../protocol/contract/owner-contacts.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { appendAudits } from '../../platform/audit/audit.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { readReach } from './staff.ts'
+import {
+  answerQuestion,
+  hubsOfOwner,
+  prepareQuestion,
+  recordContact,
+  type MailParts,
+} from './contact-question.ts'
+import { readReach, type Reach } from './staff.ts'
 
 type Row = Selectable<Tables['alarm_contacts']>
-type Wanted = Pick<Row, 'owner_id' | 'email' | 'name' | 'severity' | 'morning_mail'>
+type Wanted = Pick<Row, 'owner_id' | 'email' | 'name' | 'severity' | 'morning_mail'> &
+  Partial<Pick<Row, 'confirmed_at'>>
 
 /** The mails go to any address, so the number is limited. */
 const CONTACTS_PER_OWNER = 50
@@ -35,70 +42,117 @@ export async function setContact(tx: Tx, { clock }: Runtime, wanted: Wanted): Pr
     .where('owner_id', '=', owner_id)
     .executeTakeFirstOrThrow()
   if (Number(count) > CONTACTS_PER_OWNER)
-    throw new ApiError('contact_limit_reached', `An owner has at most ${CONTACTS_PER_OWNER} contacts.`, {
-      limit: CONTACTS_PER_OWNER,
-    })
+    throw limitReached(`An owner has at most ${CONTACTS_PER_OWNER} contacts.`, CONTACTS_PER_OWNER)
   return row
 }
 
-export const viewContact = ({ id, email, name, severity, morning_mail, created_at }: Row): Contact => ({
-  id,
-  email,
-  name,
-  severity,
-  morning_mail: morning_mail === 1,
-  created_at: timestamp(created_at),
+const limitReached = (why: string, limit: number): ApiError =>
+  new ApiError('contact_limit_reached', why, { limit })
+
+export const viewContact = (row: Row): Omit<Contact, 'hub_ids'> => ({
+  id: row.id,
+  email: row.email,
+  name: row.name,
+  severity: row.severity,
+  morning_mail: row.morning_mail === 1,
+  created_at: timestamp(row.created_at),
+  confirmed: row.confirmed_at !== null,
+  confirmation_mailed_at: timestampOrNull(row.confirm_mailed_at),
 })
 
-/** Recipients of an owner's mails. Each change has an audit record for each hub of the owner. */
-export function contactHandlers({
-  db,
-  runtime,
-}: CloudContext): Handlers<'owner.contacts.list' | 'owner.contacts.add' | 'owner.contacts.remove'> {
-  const visible = async (q: Queries, credential: OwnerCredential) =>
+type ContactRoute =
+  | 'owner.contacts.list'
+  | 'owner.contacts.add'
+  | 'owner.contacts.remove'
+  | 'owner.contacts.ask'
+  | 'owner.contacts.answer'
+
+/**
+ * Recipients of an owner's mails. The holder of an address agrees before the first mail about hubs goes there
+ * (`contact-question.ts`). Each change has an audit record for each hub of the owner.
+ */
+export function contactHandlers(context: CloudContext, parts: MailParts): Handlers<ContactRoute> {
+  const { db, runtime } = context
+  const visible = async (q: Queries, { wholeOwners }: Reach): Promise<Row[]> =>
     q
       .selectFrom('alarm_contacts')
       .selectAll()
-      .where('owner_id', 'in', [0, ...(await readReach(q, credential)).wholeOwners])
+      .where('owner_id', 'in', [0, ...wholeOwners])
       .orderBy('id')
-  async function record(q: Queries, actor: string, action: string, row: Row): Promise<void> {
-    const { id, owner_id, created_at: _, ...detail } = row
-    const hubs = await q.selectFrom('hubs').select('id').where('owner_id', '=', owner_id).execute()
-    const act = { actor, action, object: `contact-${id}`, result: 'executed', detail }
-    await appendAudits(
-      q,
-      runtime,
-      hubs.map((hub) => ({ ...act, hubId: hub.id })),
-    )
+      .execute()
+  async function requireContact(q: Queries, credential: OwnerCredential, id: number): Promise<Row> {
+    const found = (await visible(q, await readReach(q, credential))).find((row) => row.id === id)
+    if (!found) throw new ApiError('not_found')
+    return found
   }
+  const shown = async (q: Queries, row: Row): Promise<Contact> => ({
+    ...viewContact(row),
+    hub_ids: (await hubsOfOwner(q, row.owner_id)).map(({ id }) => id),
+  })
   return {
     async 'owner.contacts.list'({ credential }) {
-      const rows = await (await visible(db.kysely, credential)).execute()
-      return { data: rows.map(viewContact) }
+      const q = db.kysely
+      const reach = await readReach(q, credential)
+      const rows = await visible(q, reach)
+      const owners = await Promise.all(
+        reach.owners.map(async (owner) => ({
+          ...owner,
+          hub_ids: owner.reaches_all ? (await hubsOfOwner(q, owner.id)).map(({ id }) => id) : owner.hub_ids,
+        })),
+      )
+      return {
+        data: rows.map((row) => ({
+          ...viewContact(row),
+          hub_ids: owners.find(({ id }) => id === row.owner_id)?.hub_ids ?? [],
+        })),
+        owners: owners.map(({ id: _, ...owner }) => owner),
+        sends_mail: parts.sendMail !== undefined,
+      }
     },
-    'owner.contacts.add': ({ body: { hub_id, morning_mail, ...contact }, credential }) =>
-      db.transact(async (tx) => {
+    async 'owner.contacts.add'({ body: { hub_id, morning_mail, ...contact }, credential }) {
+      const { row, question } = await db.transact(async (tx) => {
         const { owner_id } = await requireHub(tx.q, credential, hub_id)
         if (!(await readReach(tx.q, credential)).wholeOwners.includes(owner_id))
           throw new ApiError(
             'hub_access_denied',
             'A contact gets mails about all hubs of the owner, and the credential does not reach all of them.',
           )
-        const row = await setContact(tx, runtime, {
-          owner_id,
-          ...contact,
-          morning_mail: morning_mail ? 1 : 0,
-        })
-        await record(tx.q, credential.actor, 'contacts.add', row)
-        return viewContact(row)
-      }),
+        const wanted = { owner_id, ...contact, morning_mail: morning_mail ? 1 : 0 } as const
+        const set = await setContact(tx, runtime, wanted)
+        await recordContact(tx.q, runtime, { actor: credential.actor, action: 'contacts.add' }, set)
+        const isAsked = set.confirmed_at !== null || set.confirm_mailed_at !== null
+        return { row: set, question: isAsked ? undefined : await prepareQuestion(tx, context, parts, set) }
+      })
+      const asked = question && ((await question.send()) ? question.row : undefined)
+      return shown(db.kysely, asked ?? row)
+    },
+    async 'owner.contacts.ask'({ params, credential }) {
+      if (!parts.sendMail) throw new ApiError('service_unavailable', 'The service has no mail server.')
+      const { row, question } = await db.transact(async (tx) => {
+        const { owner_id } = await requireContact(tx.q, credential, params.contact_id)
+        await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', owner_id)).execute()
+        const found = await requireContact(tx.q, credential, params.contact_id)
+        if (found.confirmed_at !== null) return { row: found, question: undefined }
+        const prepared = await prepareQuestion(tx, context, parts, found)
+        if (!prepared)
+          throw limitReached(
+            `This address, or the owner, got too many mails today. The limit for an address is ${context.settings.unaskedMailsPerAddress} within 24 hours.`,
+            context.settings.unaskedMailsPerAddress,
+          )
+        await recordContact(tx.q, runtime, { actor: credential.actor, action: 'contacts.ask' }, found)
+        return { row: found, question: prepared }
+      })
+      if (!question) return shown(db.kysely, row)
+      if (!(await question.send()))
+        throw new ApiError('service_unavailable', 'The mail server has not taken the mail. Try again later.')
+      return shown(db.kysely, question.row)
+    },
+    'owner.contacts.answer': ({ body }) => db.transact((tx) => answerQuestion(tx, context, body)),
     'owner.contacts.remove': ({ params, credential }) =>
       db.transact(async (tx) => {
-        const rows = await (await visible(tx.q, credential)).execute()
-        const row = rows.find(({ id }) => id === params.contact_id)
-        if (!row) throw new ApiError('not_found')
+        const row = await requireContact(tx.q, credential, params.contact_id)
         await tx.q.deleteFrom('alarm_contacts').where('id', '=', row.id).execute()
-        await record(tx.q, credential.actor, 'contacts.remove', row)
+        await recordContact(tx.q, runtime, { actor: credential.actor, action: 'contacts.remove' }, row)
         return undefined
       }),
   }

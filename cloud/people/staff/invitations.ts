@@ -16,14 +16,9 @@ import { base62, digestOf } from '../../platform/credentials/secrets.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
+import type { MailParts } from './contact-question.ts'
 import { readReach, requireScopes } from './staff.ts'
-
-export interface InvitationParts {
-  /** Absent: the inviting person passes the link on. */
-  sendMail?: SendMail | undefined
-  /** The public URL of the service, without a trailing slash. */
-  baseUrl: string
-}
+import { countUnasked } from './unasked-mails.ts'
 
 type Row = Selectable<Tables['invitations']>
 
@@ -154,7 +149,7 @@ async function mailed(
 /** Invitations of staff: a link that gives one person a role and a passkey. The database has only its digest. */
 export function invitationHandlers(
   context: CloudContext,
-  { sendMail, baseUrl }: InvitationParts,
+  { sendMail, baseUrl }: MailParts,
 ): Handlers<'owner.invitations.list' | 'owner.invitations.create' | 'owner.invitations.revoke'> {
   const { db, runtime, settings } = context
   const open = async (credential: OwnerCredential): Promise<Row[]> => {
@@ -182,7 +177,7 @@ export function invitationHandlers(
       const secret = base62(runtime.random.bytes(32))
       const now = runtime.clock.now()
       const ids = [...new Set(hub_ids)].toSorted((one, other) => one - other)
-      const row = await db.transact(async (tx) => {
+      const { row, isMailed } = await db.transact(async (tx) => {
         const hubs = await tx.forUpdate(hubRows(tx.q, ids)).execute()
         // A hub may have moved since the check above.
         if (!hubs.every((hub) => reachesHub(credential, hub))) throw new ApiError('hub_not_found')
@@ -201,11 +196,14 @@ export function invitationHandlers(
           .returningAll()
           .executeTakeFirstOrThrow()
         await record(tx.q, credential, 'invitations.create', made)
-        return made
+        const ownerId = hubs[0]!.owner_id
+        const isMailed =
+          sendMail !== undefined && email !== null && (await countUnasked(tx, context, { ownerId, email }))
+        return { row: made, isMailed }
       })
       // Browsers send no fragment, so the secret is in no log of a proxy.
       const url = `${baseUrl}/console/invitation#${secret}`
-      return { ...view(row), url: (await mailed(context, sendMail, row, url)) ? null : url }
+      return { ...view(row), url: isMailed && (await mailed(context, sendMail, row, url)) ? null : url }
     },
     async 'owner.invitations.revoke'({ params: { invitation_id: id }, credential }) {
       if (!(await open(credential)).some((row) => row.id === id)) throw new ApiError('not_found')

@@ -5,7 +5,7 @@ import type { Answer, Call } from './answer.ts'
  * A route for the service's own pages: their files, sessions and sign-in. It is not part of the documented interface.
  */
 export interface SiteRoute {
-  method: 'GET' | 'POST' | 'DELETE'
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Hono's spelling: `/shop/:hub`; a last step `:path{.+}` takes the rest. */
   path: string
   /** Absent: no limit. Its answers carry no rate headers. */

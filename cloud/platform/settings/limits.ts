@@ -274,7 +274,16 @@ const callLimits = limits('Calls', {
   sessionMs: ms(30 * DAY, 'Maximum time of the session of a person who has signed in in a browser.'),
   sessionIdleMs: ms(7 * DAY, 'Time without a call after which such a session ends.'),
   invitationsPerOwner: many(50, 'Maximum number of open invitations of people to the hubs of one owner.'),
-  invitationMs: ms(7 * DAY, 'Time for which the invitation of a person can be accepted.', 90 * DAY),
+  invitationMs: ms(
+    7 * DAY,
+    'Time for which the invitation of a person can be accepted, and a recipient of mails can agree.',
+    90 * DAY,
+  ),
+  unaskedMailsPerOwner: many(
+    50,
+    'Maximum number of mails within 24 hours to addresses that have not agreed to them, for one owner: invitations and questions to recipients.',
+  ),
+  unaskedMailsPerAddress: many(3, 'Maximum number of such mails to one address, for all owners together.'),
   guestSessionMs: ms(90 * DAY, "Time without a call after which a guest's session ends.", 400 * DAY),
   ...prefixed('HTTP', {
     bodyIdleMs: ms(10 * SECOND, 'Time without a byte after which an incomplete JSON body is refused.'),

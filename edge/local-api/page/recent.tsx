@@ -1,14 +1,11 @@
 import { effect, signal } from '@preact/signals'
-import { Download, Pause, Play } from 'lucide'
+import { Pause, Play } from 'lucide'
 import type { JSX } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { call, pause } from '../../../protocol/ui/live.ts'
 import {
-  LevelSelect,
-  linesWith,
-  LogList,
   logLines,
-  textOfLines,
+  LogView,
   type LeastLevel,
   type LogLine,
   type LogRecord,
@@ -24,7 +21,6 @@ interface Recent {
 const recent = signal<Recent>({ log: [], wire: [] })
 const view = signal<'log' | 'wire'>('log')
 const level = signal<LeastLevel>('all')
-const sought = signal('')
 const isOpen = signal(false)
 const isPaused = signal(false)
 
@@ -65,18 +61,9 @@ function linesOf({ log, wire }: Recent): LogLine[] {
   }))
 }
 
-/** Saves the lines as a text file. */
-function download(lines: readonly LogLine[]): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(new Blob([textOfLines(lines)], { type: 'text/plain' }))
-  link.download = `hub-${hardware.value?.hubId}-${view.value}.txt`
-  link.click()
-  URL.revokeObjectURL(link.href)
-}
-
 /** The recent log and serial lines of the service, as they come. */
 export function RecentView(): JSX.Element {
-  const found = linesWith(linesOf(recent.value), sought.value)
+  const isWire = view.value === 'wire'
   return (
     <details
       class="collapse collapse-arrow border border-base-300"
@@ -84,53 +71,35 @@ export function RecentView(): JSX.Element {
       onToggle={(event) => void (isOpen.value = event.currentTarget.open)}
     >
       <summary class="collapse-title font-medium py-3 min-h-0">Log and wire of the last minutes</summary>
-      <div class="collapse-content grid gap-2 min-w-0">
-        <Tools found={found} />
-        <LogList
-          lines={found}
-          name={view.value === 'log' ? 'Log' : 'Wire'}
-          class={view.value === 'wire' ? 'font-mono text-xs break-all' : ''}
-        />
+      <div class="collapse-content min-w-0">
+        <LogView
+          lines={linesOf(recent.value)}
+          name={isWire ? 'Wire' : 'Log'}
+          class={isWire ? 'font-mono text-xs break-all' : ''}
+          file={`hub-${hardware.value?.hubId}-${view.value}.txt`}
+          {...(!isWire && {
+            level: { value: level.value, onPick: (picked) => void (level.value = picked) },
+          })}
+        >
+          {(['log', 'wire'] as const).map((name) => (
+            <button
+              key={name}
+              class={`btn btn-sm ${view.value === name ? 'btn-primary' : ''}`}
+              aria-pressed={view.value === name}
+              onClick={() => void (view.value = name)}
+            >
+              {name === 'log' ? 'Log' : 'Wire'}
+            </button>
+          ))}
+          <button
+            class="btn btn-sm"
+            aria-pressed={isPaused.value}
+            onClick={() => void (isPaused.value = !isPaused.value)}
+          >
+            <Icon icon={isPaused.value ? Play : Pause} /> {isPaused.value ? 'Continue' : 'Pause'}
+          </button>
+        </LogView>
       </div>
     </details>
-  )
-}
-
-/** Filters, pause and download. */
-function Tools({ found }: { found: readonly LogLine[] }): JSX.Element {
-  return (
-    <div class="flex flex-wrap gap-2">
-      {(['log', 'wire'] as const).map((name) => (
-        <button
-          key={name}
-          class={`btn btn-sm ${view.value === name ? 'btn-primary' : ''}`}
-          aria-pressed={view.value === name}
-          onClick={() => void (view.value = name)}
-        >
-          {name === 'log' ? 'Log' : 'Wire'}
-        </button>
-      ))}
-      {view.value === 'log' && (
-        <LevelSelect value={level.value} onPick={(picked) => void (level.value = picked)} />
-      )}
-      <button
-        class="btn btn-sm"
-        aria-pressed={isPaused.value}
-        onClick={() => void (isPaused.value = !isPaused.value)}
-      >
-        <Icon icon={isPaused.value ? Play : Pause} /> {isPaused.value ? 'Continue' : 'Pause'}
-      </button>
-      <button class="btn btn-sm" onClick={() => download(found)}>
-        <Icon icon={Download} /> Download
-      </button>
-      <input
-        class="input input-sm grow"
-        type="search"
-        aria-label="Only lines with"
-        placeholder="Only lines with …"
-        value={sought.value}
-        onInput={(event) => void (sought.value = event.currentTarget.value)}
-      />
-    </div>
   )
 }

@@ -13,7 +13,7 @@ onEachDatabase('the mail of a morning', (open) => {
   test('a contact that wants it gets one a day, from two processes and after restarts, with the revenue of the sales report', async () => {
     const { shop, owner } = await openService(open)
     const { context, clock } = shop
-    const contact = { owner_id: 1, name: null, severity: 'critical', created_at: 0 } as const
+    const contact = { owner_id: 1, name: null, severity: 'critical', created_at: 0, confirmed_at: 0 } as const
     await context.db.kysely
       .insertInto('alarm_contacts')
       .values([

@@ -34,6 +34,12 @@ async function mailed({ owner }: World): Promise<NonNullable<Call['params']>> {
   return { contact_id: (json as { id: number }).id }
 }
 
+/** The code in the mail that asks a new contact. */
+async function asked(world: World): Promise<string> {
+  await mailed(world)
+  return /#(\w+)/.exec(world.mails.at(-1)!.text)![1]!
+}
+
 /** People with a role at hubs, recipients of mails, and API keys. */
 export const staffCases = {
   'owner.staff.list': { success: asOwner },
@@ -69,6 +75,18 @@ export const staffCases = {
   'owner.contacts.remove': {
     success: async (world) => ({ as: 'owner', params: await mailed(world) }),
     errors: { not_found: async (world) => ({ as: 'other-owner', params: await mailed(world) }) },
+  },
+  'owner.contacts.ask': {
+    success: async (world) => ({ as: 'owner', params: await mailed(world) }),
+    errors: { not_found: async (world) => ({ as: 'other-owner', params: await mailed(world) }) },
+    elsewhere: {
+      contact_limit_reached: 'test/cloud/people/staff/contacts.test.ts',
+      service_unavailable: 'test/cloud/people/staff/contacts.test.ts',
+    },
+  },
+  'owner.contacts.answer': {
+    success: async (world) => ({ as: 'nobody', body: { code: await asked(world), accept: true } }),
+    errors: { not_found: () => Promise.resolve({ as: 'nobody', body: { code: 'wrong', accept: true } }) },
   },
   'owner.api_keys.list': { success: asOwner },
   'owner.api_keys.create': {

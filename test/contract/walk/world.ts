@@ -1,6 +1,7 @@
 import { mountsOf, type RateClasses, type Route } from '../../../protocol/contract/route.ts'
 import { scopes, type Scope } from '../../../protocol/model/scopes.ts'
 import { issueApiKey, type HubSelection } from '../../../cloud/platform/credentials/api-keys.ts'
+import type { Mail } from '../../../cloud/operations/alarms/mail.ts'
 import type { CallAnswer } from '../../world/cloud.ts'
 import type { OpenDatabase } from '../../world/database.ts'
 import { openService, type Service } from '../../world/service.ts'
@@ -11,6 +12,8 @@ import { addressOf, type Call, type Caller } from './call.ts'
  * other.
  */
 export interface World extends Service {
+  /** Mails that the service has sent. */
+  mails: readonly Mail[]
   /** Sends a call of a route, at its first mount or the one given. */
   ask(route: Route, call: Call, mount?: string): Promise<CallAnswer>
   /** A key of the first owner. */
@@ -20,7 +23,11 @@ export interface World extends Service {
 }
 
 export async function openWorld(open: OpenDatabase, rates?: RateClasses): Promise<World> {
-  const service = await openService(open, { rates })
+  const mails: Mail[] = []
+  const service = await openService(open, {
+    rates,
+    sendMail: (mail) => Promise.resolve(void mails.push(mail)),
+  })
   const { context } = service.shop
   const q = context.db.kysely
   const first = await q.selectFrom('hubs').selectAll().where('id', '=', 1).executeTakeFirstOrThrow()
@@ -55,6 +62,7 @@ export async function openWorld(open: OpenDatabase, rates?: RateClasses): Promis
 
   return {
     ...service,
+    mails,
     key: ({ scopes: chosen = scopes, hubs = '*', expiresAt } = {}) =>
       issue(1, chosen, hubs, expiresAt ?? null),
     async user(name) {

@@ -47,7 +47,26 @@ export const alarmTables = {
     created_at: instant.fixed,
     /** Whether the contact gets the mail of each morning. */
     morning_mail: flag.default(0),
-  }).unique('owner_id', 'email'),
+    /** When the holder of the address has agreed. Null: no mail about hubs goes there. */
+    confirmed_at: instant.nullable,
+    /** SHA-256 of the secret in the link of the mail that asks the holder. */
+    confirm_digest: text.nullable,
+    /** When that mail was sent last. */
+    confirm_mailed_at: instant.nullable,
+  })
+    .unique('owner_id', 'email')
+    .uniqueIndex('alarm_contacts_by_digest', ['confirm_digest']),
+  /** Mails of the last day to addresses, each sent before its holder has agreed to mails: invitations and questions. */
+  unasked_mails: defineTable({
+    id,
+    owner_id: int.references('owners').fixed,
+    /** SHA-256 of the address in lower case. */
+    address: text.fixed,
+    sent_at: instant.fixed,
+  })
+    .index('unasked_mails_by_owner', ['owner_id', 'sent_at'])
+    .index('unasked_mails_by_address', ['address', 'sent_at'])
+    .index('unasked_mails_by_age', ['sent_at']),
   /** Notifications that contacts have not received yet. */
   alarm_mails: defineTable({
     contact_id: int.references('alarm_contacts', { onDelete: 'cascade' }).fixed,

@@ -92,6 +92,8 @@ export const peopleTables = {
     /** Signatures that the authenticator has counted; 0 if it does not count. */
     counter: int,
     created_at: instant.fixed,
+    /** The person's name for the device. */
+    label: text.nullable,
   }).index('passkeys_by_identity', ['identity']),
   /** Challenges of sign-ins that have been answered: none is accepted twice. */
   used_challenges: defineTable({

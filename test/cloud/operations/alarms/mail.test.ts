@@ -26,7 +26,7 @@ onEachDatabase('alarms by mail', (open) => {
   })
 
   const contact = async (email: string, severity: Severity, owner_id = 1): Promise<void> => {
-    const values = { owner_id, email, name: null, severity, created_at: 1 }
+    const values = { owner_id, email, name: null, severity, created_at: 1, confirmed_at: 1 }
     await context.db.kysely.insertInto('alarm_contacts').values(values).execute()
   }
   const raise = (incident: Incident) => context.db.transact((tx) => raiseAlarm(tx, context, incident))

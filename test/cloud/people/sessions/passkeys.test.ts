@@ -203,6 +203,32 @@ onEachDatabase('passkeys of staff', (open) => {
     })
   })
 
+  test('a passkey has the label of its device, and its person changes it', async () => {
+    const service = await begin()
+    const [browser, other] = [browserAt(service), browserAt(service)]
+    const first = await register(service, browser)
+    await register(service, other)
+    await browser.session()
+    await other.session()
+    const { options } = await start(browser, { add: true })
+    const second = new Authenticator().register(options, ORIGIN)
+    expect(await finish(browser, { ...second, label: 'Firefox on Android, 1 Mar 2026' })).toBe(200)
+    const labels = async () => {
+      const { json } = await browser.call('GET', '/session/passkeys')
+      return (json as { data: { label: string | null }[] }).data.map(({ label }) => label)
+    }
+    expect(await labels()).toEqual([null, 'Firefox on Android, 1 Mar 2026'])
+    const rename = async (by: TestBrowser, label: string, headers = {}) =>
+      (await by.call('PATCH', `/session/passkeys/${first.id}`, { body: { label }, headers })).status
+    expect(await rename(browser, ' Key on   the ring\n')).toBe(204)
+    expect(await rename(other, 'stolen')).toBe(404)
+    expect(await rename(browser, 'no token', { 'X-CSRF-Token': '' })).toBe(403)
+    expect([await rename(browser, ''), await rename(browser, 'x'.repeat(61))]).toEqual([401, 401])
+    expect(await labels()).toEqual(['Key on the ring', 'Firefox on Android, 1 Mar 2026'])
+    const { json } = await service.owner('GET', 'audit?hub_id=1&action=passkeys.')
+    expect(json).toMatchObject({ data: [{ action: 'passkeys.label' }, { action: 'passkeys.add' }] })
+  })
+
   test('a passkey is added only soon after a sign-in, with the CSRF token, by a person who has one', async () => {
     const service = await begin()
     const browser = browserAt(service)

@@ -25,6 +25,11 @@ export const otherLimits: readonly OtherLimit[] = [
   { what: 'sign-ins a minute', settings: ['SIGN_INS_PER_MINUTE'], share: 'per network' },
   { what: 'webhooks', settings: ['WEBHOOKS_PER_OWNER'], share: 'per owner' },
   { what: 'open invitations', settings: ['INVITATIONS_PER_OWNER'], share: 'per owner' },
+  {
+    what: 'mails within 24 hours to addresses that have not agreed to them',
+    settings: ['UNASKED_MAILS_PER_OWNER', 'UNASKED_MAILS_PER_ADDRESS'],
+    share: 'per owner, and per address for all owners',
+  },
   { what: 'open alarms', settings: ['ALARMS_PER_HUB'], share: 'per hub' },
   {
     what: 'deliveries under way',
