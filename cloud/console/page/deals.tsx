@@ -5,7 +5,8 @@ import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { address, setQuery } from './address.ts'
 import { Banners } from './banners.tsx'
 import { useData } from './data.ts'
-import { amount, words } from './format.ts'
+import { constraintText, rewardText, triggerText } from './deal-words.ts'
+import { amount } from './format.ts'
 import { act, Card, Field, Heading, HubSelect, Loaded, Nothing, useHubs } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
 
@@ -26,6 +27,8 @@ export function DealsPage(): JSX.Element {
       })),
     )
   }, [hub])
+  const products = useProducts(hub)
+  const named = new Map(products.map(({ id, name }) => [id, name]))
   return (
     <>
       <Heading text="Deals and banners" />
@@ -44,6 +47,7 @@ export function DealsPage(): JSX.Element {
               <DealCard
                 key={deal.id}
                 deal={deal}
+                named={named}
                 state={use.status}
                 uses={`used ${use.usage.total}${use.usage.limit === null ? '' : ` of ${use.usage.limit}`} times, ${amount(use.total_discount)} given`}
               />
@@ -51,46 +55,22 @@ export function DealsPage(): JSX.Element {
           </div>
         )}
       </Loaded>
-      {hub !== undefined && can('promotions:write', hub) && <NewDeal hub={hub} />}
+      {hub !== undefined && can('promotions:write', hub) && <NewDeal hub={hub} products={products} />}
       {hub !== undefined && <Banners hub={hub} />}
     </>
   )
 }
 
-const triggerText = ({
-  type,
-  quantity,
-  category,
-  category_id,
-  product_id,
-}: Deal['triggers'][number]): string => {
-  const what =
-    product_id !== null
-      ? `product ${product_id}`
-      : (category ?? (category_id === null ? '' : `category ${category_id}`))
-  if (type === 'SPEND') return `a cart of ${amount(quantity ?? 0)}`
-  if (type === 'QUANTITY') return `${quantity} of ${what === '' ? 'any product' : what}`
-  return type === 'CATEGORY' ? what : type === 'ALWAYS' ? 'every cart' : 'the first order'
+interface DealProps {
+  deal: Deal
+  state: string
+  uses: string
+  /** Names of products by their numbers. */
+  named: ReadonlyMap<number, string>
 }
 
-const rewardText = ({
-  type,
-  quantity,
-  product_id,
-  discount_pct_or_price: value,
-}: Deal['rewards'][number]): string => {
-  const on = `${quantity === null ? '' : `${quantity} of `}${product_id === null ? 'the cart' : `product ${product_id}`}`
-  const texts = {
-    FREE_ITEM: `${on} free`,
-    PERCENT_OFF: `${value} % off ${on}`,
-    AMOUNT_OFF: `${amount(value ?? 0)} off ${on}`,
-    FIXED_PRICE: `${on} for ${amount(value ?? 0)}`,
-    CHEAPEST_FREE: 'the cheapest free',
-  }
-  return texts[type]
-}
-
-function DealCard({ deal, state, uses }: { deal: Deal; state: string; uses: string }): JSX.Element {
+function DealCard({ deal, state, uses, named }: DealProps): JSX.Element {
+  const limits = deal.constraints.map(constraintText).filter((text) => text !== undefined)
   const { id, name, description, display_image, start, end, is_deal_active: isOn } = deal
   const params = { deal_id: id }
   const when = start === null && end === null ? 'always' : `${start ?? 'now'} to ${end ?? 'any day'}`
@@ -109,13 +89,9 @@ function DealCard({ deal, state, uses }: { deal: Deal; state: string; uses: stri
       </div>
       {description !== null && <p class="break-words">{description}</p>}
       <p>
-        For {deal.triggers.map(triggerText).join(' and ')}: {deal.rewards.map(rewardText).join(', ')}
-        {deal.constraints.length > 0 && (
-          <span class="quiet">
-            {' '}
-            ({deal.constraints.map(({ type, value }) => `${words(type).toLowerCase()} ${value}`).join(', ')})
-          </span>
-        )}
+        For {deal.triggers.map((one) => triggerText(one, named)).join(' and ')}:{' '}
+        {deal.rewards.map((one) => rewardText(one, named)).join(', ')}
+        {limits.length > 0 && <span class="quiet"> ({limits.join(', ')})</span>}
       </p>
       {can('promotions:write') && (
         <div class="flex flex-wrap gap-2 mt-2">
@@ -143,15 +119,25 @@ function DealCard({ deal, state, uses }: { deal: Deal; state: string; uses: stri
   )
 }
 
-/** A deal of one trigger and one reward: a percentage off a product, a category or the cart. */
-function NewDeal({ hub }: { hub: number }): JSX.Element {
-  const products = useData(
+interface Named {
+  id: number
+  name: string
+}
+
+/** The products of a hub, if the role includes them. */
+function useProducts(hub: number | undefined): readonly Named[] {
+  const { data } = useData(
     () =>
-      can('inventory:read', hub)
+      hub !== undefined && can('inventory:read', hub)
         ? ask('GET /owners/hub_inventory/', { query: { hub_id: hub } })
         : Promise.resolve([]),
-    [hub],
+    ['products', hub],
   )
+  return data ?? []
+}
+
+/** A deal of one trigger and one reward: a percentage off a product, a category or the cart. */
+function NewDeal({ hub, products }: { hub: number; products: readonly Named[] }): JSX.Element {
   function create(event: SubmitEvent): void {
     const { name = '', product = '', units = '1', percent = '', start = '', end = '' } = textsOf(event)
     const form = event.currentTarget as HTMLFormElement
@@ -179,7 +165,7 @@ function NewDeal({ hub }: { hub: number }): JSX.Element {
         <Field label="Product">
           <select name="product" class="select w-full">
             <option value="">The whole cart</option>
-            {(products.data ?? []).map(({ id, name }) => (
+            {products.map(({ id, name }) => (
               <option key={id} value={id}>
                 {name}
               </option>

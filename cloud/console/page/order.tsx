@@ -7,7 +7,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
-import { amount, count, money, time } from './format.ts'
+import { count, money, time } from './format.ts'
 import { OrderBadges } from './orders.tsx'
 import { act, Card, Heading, Link, Loaded } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
@@ -71,6 +71,7 @@ export function OrderPage({ id }: { id: number }): JSX.Element {
 function Items({ order }: { order: OrderEvidence }): JSX.Element {
   const left = order.paid - order.refunded
   const isRefundable = can('orders:write', order.hub_id) && left > 0
+  const rest = money(left, order.currency)
   return (
     <Card title="Products" name="products">
       <ul class="grid gap-3">
@@ -81,14 +82,14 @@ function Items({ order }: { order: OrderEvidence }): JSX.Element {
       {isRefundable && (
         <HoldButton
           class="btn-sm min-h-9 mt-3"
-          label={`Refund all that is left, ${amount(left)}`}
+          label={`Refund all that is left, ${rest}`}
           onHeld={() =>
-            void act(`Refund ${amount(left)}`, () =>
+            void act(`Refund ${rest}`, () =>
               ask('POST /owners/orders/{order_id}/refund', { params: { order_id: order.id } }),
             )
           }
         >
-          {`Refund all that is left, ${amount(left)}`}
+          {`Refund all that is left, ${rest}`}
         </HoldButton>
       )}
     </Card>
@@ -121,7 +122,7 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
           {qty} × {name}
         </p>
         <p class="text-sm quiet">
-          {amount(price)} each, {qty_dropped} dispensed, {refunded_quantity} refunded
+          {money(price, order.currency)} each, {qty_dropped} dispensed, {refunded_quantity} refunded
         </p>
         {isRefundable && most > 0 && (
           <div class="flex flex-wrap items-center gap-2 mt-1">

@@ -43,10 +43,18 @@ const queryOf = ({ hub, search, from, to, status }: Filter & { hub: number }) =>
   ...(status !== '' && { status: [status as OrderStatusName] }),
 })
 
+interface Found {
+  orders: OwnerOrder[]
+  hasMore: boolean
+  /** Of the hub. */
+  timezone: string | undefined
+}
+
 /** The newest orders, at least `most`, page by page. */
-async function readOrders(filter: Filter, most: number): Promise<{ orders: OwnerOrder[]; hasMore: boolean }> {
+async function readOrders(filter: Filter, most: number): Promise<Found> {
   const { hub } = filter
-  if (hub === undefined) return { orders: [], hasMore: false }
+  if (hub === undefined) return { orders: [], hasMore: false, timezone: undefined }
+  const { timezone } = await ask('GET /owners/hubs/get_hub_info/', { query: { hub_id: hub } })
   const orders: OwnerOrder[] = []
   let cursor: number | null = null
   do {
@@ -57,7 +65,7 @@ async function readOrders(filter: Filter, most: number): Promise<{ orders: Owner
     orders.push(...page.data)
     cursor = page.next_cursor
   } while (cursor !== null && orders.length < most)
-  return { orders, hasMore: cursor !== null }
+  return { orders, hasMore: cursor !== null, timezone }
 }
 
 /** Finds orders by number, product, day and state. */
@@ -108,12 +116,12 @@ export function OrdersPage(): JSX.Element {
         </form>
       </Card>
       <Loaded of={found}>
-        {({ orders, hasMore }) => (
+        {({ orders, hasMore, timezone }) => (
           <Card name="orders">
             {orders.length === 0 && <Nothing>No order matches.</Nothing>}
             <ul>
               {orders.map((order) => (
-                <OrderLine key={order.id} order={order} />
+                <OrderLine key={order.id} order={order} timezone={timezone} />
               ))}
             </ul>
             <div class="flex flex-wrap gap-2 mt-3">
@@ -166,14 +174,14 @@ export const OrderBadges = ({
   )
 }
 
-function OrderLine({ order }: { order: OwnerOrder }): JSX.Element {
+function OrderLine({ order, timezone }: { order: OwnerOrder; timezone: string | undefined }): JSX.Element {
   const { id, created_at, order_items: items, total_price_discounted } = order
   return (
     <li class="border-b border-base-300 py-1 grid gap-x-3 grid-cols-[auto_1fr_auto] sm:grid-cols-[5rem_11rem_1fr_auto_12rem] items-center text-sm">
       <Link to={`/orders/${id}`} class="link font-medium touch tabular-nums">
         {id}
       </Link>
-      <span class="quiet">{time(created_at)}</span>
+      <span class="quiet">{time(created_at, timezone)}</span>
       <span class="col-span-3 sm:col-span-1 order-last sm:order-none min-w-0 break-words">
         {items.map(({ qty, name }) => `${qty} × ${name}`).join(', ')}
       </span>

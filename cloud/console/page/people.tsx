@@ -77,14 +77,14 @@ export function PeoplePage(): JSX.Element {
                   {can('people:write') && (
                     <HoldButton
                       class="btn-sm min-h-9"
-                      label={`Take the role ${role} from ${name ?? identity}`}
+                      label={`Remove the role ${role} of ${name ?? identity}`}
                       onHeld={() =>
-                        void act(`Take the role from ${name ?? identity}`, () =>
+                        void act(`Remove the role of ${name ?? identity}`, () =>
                           ask('DELETE /owners/people/{role_id}', { params: { role_id: id } }),
                         )
                       }
                     >
-                      Take the role
+                      Remove the role
                     </HoldButton>
                   )}
                 </li>

@@ -261,11 +261,7 @@ const callLimits = limits('Calls', {
     ),
   }),
   identityTokens: many(2000, 'Number of verified identity tokens that are cached.'),
-  identityRefetchMs: ms(
-    5 * SECOND,
-    "Minimum time between fetches of the issuer's keys for unknown keys.",
-    MINUTE,
-  ),
+  identityRefetchMs: ms(5 * SECOND, "Minimum time between fetches of the issuer's unknown keys.", MINUTE),
   grantsKeptMs: ms(
     SECOND,
     'Time for which an API key, a role and the owner of a hub are cached. A revoked one ends after this time at the latest, in all processes.',
@@ -274,15 +270,8 @@ const callLimits = limits('Calls', {
   sessionMs: ms(30 * DAY, 'Maximum time of the session of a person who has signed in in a browser.'),
   sessionIdleMs: ms(7 * DAY, 'Time without a call after which such a session ends.'),
   invitationsPerOwner: many(50, 'Maximum number of open invitations of people to the hubs of one owner.'),
-  invitationMs: ms(
-    7 * DAY,
-    'Time for which the invitation of a person can be accepted, and a recipient of mails can agree.',
-    90 * DAY,
-  ),
-  unaskedMailsPerOwner: many(
-    50,
-    'Maximum number of mails within 24 hours to addresses that have not agreed to them, for one owner: invitations and questions to recipients.',
-  ),
+  invitationMs: ms(7 * DAY, 'Time in which a person can accept an invitation, or mails.', 90 * DAY),
+  unaskedMailsPerOwner: many(50, 'Maximum number of mails in a day to addresses that have not agreed.'),
   unaskedMailsPerAddress: many(3, 'Maximum number of such mails to one address, for all owners together.'),
   guestSessionMs: ms(90 * DAY, "Time without a call after which a guest's session ends.", 400 * DAY),
   ...prefixed('HTTP', {

@@ -81,6 +81,14 @@ function Payment({ order }: { order: Order }): JSX.Element {
         void pay()
       }}
     >
+      {session.value?.kind === 'person' && wallet.value < total && (
+        <p class="text-sm quiet">
+          {filled(words().wallet_short, { price: money(wallet.value, currency) })}{' '}
+          <a class="link" href="#account">
+            {words().add_money}
+          </a>
+        </p>
+      )}
       <Ways ways={ways} title={words().pay_with} amount={total} currency={currency} canSave />
       <button class="btn btn-primary" disabled={isPaying.value || isBusy.value || isClosed} data-pay>
         {isPaying.value ? words().paying : filled(words().pay, { price: money(total, currency) })}

@@ -1,4 +1,4 @@
-import { PackageOpen, ReceiptText, ShoppingBasket } from 'lucide'
+import { PackageOpen, ReceiptText, ShoppingBasket, UserRound } from 'lucide'
 import { type JSX, render } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { pause } from '../../../protocol/ui/live.ts'
@@ -22,6 +22,7 @@ import {
   session,
   signInAddress,
   signOut,
+  wallet,
 } from './store.ts'
 
 function Header(): JSX.Element {
@@ -38,6 +39,16 @@ function Header(): JSX.Element {
           title={words().orders}
         >
           <Icon icon={ReceiptText} />
+        </a>
+      )}
+      {(session.value?.kind === 'person' || session.value?.can_sign_in) && (
+        <a
+          class="btn btn-ghost btn-square btn-sm"
+          href="#account"
+          aria-label={words().account}
+          title={words().account}
+        >
+          <Icon icon={UserRound} />
         </a>
       )}
       <select
@@ -85,8 +96,8 @@ function Account(): JSX.Element | null {
     return (
       <p class="flex flex-wrap items-center gap-2">
         {filled(words().signed_in, { email: known.email ?? '' })}
-        <a class="btn btn-sm" href="#account">
-          {words().account}
+        <a class="link touch" href="#account">
+          {filled(words().balance, { price: money(wallet.value, hub.value?.currency ?? 'USD') })}
         </a>
         <button class="btn btn-sm" onClick={() => void signOut()}>
           {words().sign_out}
@@ -94,9 +105,12 @@ function Account(): JSX.Element | null {
       </p>
     )
   return known.can_sign_in && !running.value ? (
-    <a class="btn btn-sm w-fit" href={signInAddress()}>
-      {words().sign_in}
-    </a>
+    <p class="flex flex-wrap items-center gap-2">
+      <a class="btn btn-sm" href={signInAddress()}>
+        {words().sign_in}
+      </a>
+      <span class="quiet text-sm">{words().sign_in_why}</span>
+    </p>
   ) : null
 }
 

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import type { PaymentMethod, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { answerBank, cardOfForm } from './card-form.ts'
-import { filled, words } from './language.ts'
+import { filled, money, words } from './language.ts'
 import { cart, checked, client, hub, methods, readCustomer, readShop, session } from './store.ts'
 import { show } from './place.ts'
 
@@ -14,11 +14,14 @@ export const isPaying = signal(false)
 /** A payment that waits for its card's holder. */
 export const waiting = signal<PaymentResult | undefined>(undefined)
 
+/** Its bank asks its holder, and the sandbox has no form for the answer of a deposit. */
+const ASKS = 'pm_card_authenticationRequired'
+
 /** The test cards of the sandbox that the page offers. */
 const testCards = [
   ['pm_card_visa', 'card_visa'],
   ['pm_card_chargeDeclined', 'card_declined'],
-  ['pm_card_authenticationRequired', 'card_authenticate'],
+  [ASKS, 'card_authenticate'],
 ] as const
 
 /** A way to pay: value and label. */
@@ -26,6 +29,9 @@ export type Way = [value: string, label: string]
 
 export const cardName = ({ brand, last4 }: PaymentMethod): string =>
   filled(words().saved_card, { brand: brand.charAt(0).toUpperCase() + brand.slice(1), last4 })
+
+/** The cards that this customer can use to add money. */
+export const depositWays = (): Way[] => cardWays().filter(([card]) => card !== ASKS)
 
 /** The cards that this customer can use here: saved ones first. */
 export function cardWays(): Way[] {
@@ -104,11 +110,25 @@ export const confirm = (): Promise<void> =>
 /** Adds money to the wallet. The processor's event credits it a moment later. */
 export const deposit = (cents: number): Promise<void> =>
   whilePaying(async () => {
-    const body = { amount_cents: cents, payment_method_id: await chosenCard() }
+    const saves = isSaved.value && isNewCard(method.value)
+    const card = await chosenCard()
+    const payment_method_id = saves ? await saveCard(card) : card
+    if (payment_method_id === undefined) return
+    const body = { amount_cents: cents, payment_method_id }
     const made = checked(await client.call('POST /users/wallet/deposit', { body }))
-    if (made) await answerBank(hub.value?.cards.publishable_key, made.client_secret)
+    if (made) {
+      await answerBank(hub.value?.cards.publishable_key, made.client_secret)
+      say(filled(words().deposited, { price: money(cents, hub.value?.currency ?? 'USD') }))
+      isSaved.value = false
+    }
     await readCustomer()
   })
+
+/** Saves a card. Returns the id of the method; undefined if the card is refused. */
+async function saveCard(payment_method_id: string): Promise<string | undefined> {
+  const body = { payment_method_id }
+  return checked(await client.call('POST /users/payments/save-payment-method', { body }))?.payment_method_id
+}
 
 export async function removeCard(payment_method_id: string): Promise<void> {
   checked(

@@ -143,7 +143,7 @@ export function ProductsView(): JSX.Element {
           ))}
         </select>
       </div>
-      {shown.length === 0 && <p class="quiet">{words().none_found}</p>}
+      {shown.length === 0 && <p class="quiet">{all.length === 0 ? words().none_yet : words().none_found}</p>}
       <ul class="grid gap-3 grid-cols-2 sm:grid-cols-3 xl:grid-cols-4">
         {shown.map((product) => (
           <ProductCard key={product.id} product={product} />

@@ -2,6 +2,7 @@ import { batch, computed, signal } from '@preact/signals'
 import { createClient, type Failure, type Result } from '../../../protocol/client/client.ts'
 import type { PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
+import type { WalletTransaction } from '../../../protocol/contract/consumer-wallet.ts'
 import type { Product, Storefront } from '../../../protocol/contract/consumer-products.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { filled, words } from './language.ts'
@@ -36,6 +37,8 @@ export const isBusy = signal(false)
 /** Balance of the wallet, and deposits that have not arrived, in cents. */
 export const wallet = signal(0)
 export const pending = signal(0)
+/** The newest changes of the wallet. */
+export const moves = signal<readonly WalletTransaction[]>([])
 /** The saved cards. */
 export const methods = signal<readonly PaymentMethod[]>([])
 export const count = computed(() => (cart.value?.items ?? []).reduce((sum, { qty }) => sum + qty, 0))
