@@ -250,10 +250,12 @@ const stateChecks = (database: FindDatabase, { clock }: Runtime): Checks => {
             'If hubs were registered before, restore a backup; else run larder hubs create.',
           ),
     ),
-    contacts: counted('select count(*) as count from alarm_contacts where confirmed_at is not null', (count) =>
-      count > 0
-        ? ok(`${count} contacts receive alarms`)
-        : warn('no contact receives alarms by mail', 'Run larder contacts add.'),
+    contacts: counted(
+      'select count(*) as count from alarm_contacts where confirmed_at is not null',
+      (count) =>
+        count > 0
+          ? ok(`${count} contacts receive alarms`)
+          : warn('no contact receives alarms by mail', 'Run larder contacts add.'),
     ),
   }
 }

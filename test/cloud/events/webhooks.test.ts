@@ -53,7 +53,14 @@ onEachDatabase('webhooks', (open) => {
     const { id } = await add(service)
     await db.kysely
       .insertInto('alarm_contacts')
-      .values({ owner_id: 1, email: 'a@larder.example', name: null, severity: 'info', created_at: 1, confirmed_at: 1 })
+      .values({
+        owner_id: 1,
+        email: 'a@larder.example',
+        name: null,
+        severity: 'info',
+        created_at: 1,
+        confirmed_at: 1,
+      })
       .execute()
     const alarm = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' } as const
     await db.transact((tx) => raiseAlarm(tx, context, alarm))

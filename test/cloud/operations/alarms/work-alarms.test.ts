@@ -15,7 +15,14 @@ onEachDatabase('work that fails again and again', (open) => {
     const order = await shop.paidOrder({ 1: 1 })
     const contact = await q
       .insertInto('alarm_contacts')
-      .values({ owner_id: 1, email: 'ann@larder.example', name: null, severity: 'info', created_at: 1, confirmed_at: 1 })
+      .values({
+        owner_id: 1,
+        email: 'ann@larder.example',
+        name: null,
+        severity: 'info',
+        created_at: 1,
+        confirmed_at: 1,
+      })
       .returning('id')
       .executeTakeFirstOrThrow()
     const fields = { url: 'https://a.example/', description: null, event_types: ['*' as const], hub_ids: [] }
