@@ -55,8 +55,7 @@ async function listedHub(
     hub_status: shownHubStatus(hub),
     online: state.online,
     last_heartbeat: timestampOrNull(state.lastHeardAt),
-    // Hubs report `larder-edge VERSION`.
-    version: state.software?.replace(/^larder-edge /, '') ?? null,
+    version: state.version,
     open_alarms: await countAlarms(q, hub.id),
   }
 }

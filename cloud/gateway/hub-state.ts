@@ -23,10 +23,15 @@ export interface HubState {
   /** When `health` was reported; milliseconds since the Unix epoch. */
   healthAt: number | null
   lastHeardAt: number | null
-  software: string | null
+  /** The version of its software; null before its first hello. */
+  version: string | null
   /** The epoch of the hub's ledger that the cloud follows (`QueuedOrder.hub_epoch`). */
   ledgerEpoch: string | null
 }
+
+/** The version in the software that a hub reports, `larder-edge VERSION`. */
+export const versionOf = (software: string | null | undefined): string | null =>
+  software?.replace(/^larder-edge /, '') ?? null
 
 /** Hubs with the columns of `stateOf`. */
 export const hubRows = (q: Queries) =>
@@ -95,7 +100,7 @@ export function stateOf(row: HubRow | undefined, now: number, onlineWithinMs: nu
     health,
     healthAt: row?.health_at ?? null,
     lastHeardAt,
-    software: row?.software ?? null,
+    version: versionOf(row?.software),
     ledgerEpoch: row?.epoch ?? null,
   }
 }

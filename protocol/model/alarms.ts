@@ -10,6 +10,8 @@ export interface AlarmKind {
   severity: Severity
   /** The problem, as the rest of a sentence after the subject: `row 2/1/4 is blocked`. */
   what: string
+  /** The word before a subject that is an identifier, which no sentence may change: `Webhook we_…`. */
+  named?: string
   /** The action that a person must take. */
   remedy: string
   /** The remedy for a person at the hub, who reads the hub's page and can act there; `remedy` if absent. */
@@ -284,6 +286,7 @@ const kinds = {
   },
   webhook_disabled: {
     severity: 'warning',
+    named: 'Webhook',
     what: 'is disabled, because no delivery reaches it',
     remedy:
       'Repair the receiver, then enable the webhook again. The list of events contains the events that it missed.',
@@ -297,6 +300,7 @@ const kinds = {
   },
   work_exhausted: {
     severity: 'warning',
+    named: 'Work',
     what: 'fails repeatedly',
     remedy:
       'Read the last error and correct its cause, here or at the other service. Attempts continue with long pauses.',
@@ -368,8 +372,10 @@ export function textAtHub(code: string, subject: string, detail: string): { titl
 /** The subject of an alarm that concerns the whole hub. */
 const HUB = 'hub'
 
-const sentenceStart = (subject: string): string =>
-  subject === '' ? 'The hub' : `${subject[0]!.toUpperCase()}${subject.slice(1)}`
+const sentenceStart = (subject: string, named?: string): string => {
+  if (subject === '') return 'The hub'
+  return named === undefined ? `${subject[0]!.toUpperCase()}${subject.slice(1)}` : `${named} ${subject}`
+}
 
 /** The message of an alarm: `Row 2/1/4 (Cola) is blocked and sells nothing (no_drop).` */
 export const alarmMessage = (
@@ -377,7 +383,8 @@ export const alarmMessage = (
   subject: string,
   detail: string,
   what: string = alarmKinds[kind].what,
-): string => `${sentenceStart(subject)} ${what}${detail === '' ? '' : ` (${detail})`}.`
+): string =>
+  `${sentenceStart(subject, alarmKinds[kind].named)} ${what}${detail === '' ? '' : ` (${detail})`}.`
 
 /** Whether an alarm of `severity` reaches a reader who wants `least` and worse. */
 export const isAsBadAs = (severity: Severity, least: Severity): boolean =>

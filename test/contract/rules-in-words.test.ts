@@ -46,6 +46,9 @@ test('no error message of a request schema contains a pattern: every rule is in 
   expect(wordless).toEqual([])
 })
 
+const off = { type: 'FIXED_PRICE', discount_pct_or_price: 100 }
+const deal = { name: 'Tea', hub_id: 1, triggers: [{ type: 'ALWAYS' }], rewards: [off] }
+
 test.each([
   [
     'a date that does not exist',
@@ -79,6 +82,21 @@ test.each([
     expect(JSON.stringify(errorOf(answer))).not.toMatch(/\^|\\d/)
   },
 )
+
+test.each([
+  ['an empty list', '/deals/apply-reward', { deal_ids: [], hub_id: 1, cart_items: [] }, 'at least 1 item'],
+  ['a list as a body', '/deals/apply-reward', [], 'should be a JSON object'],
+  ['a text as an item', '/deals', { ...deal, triggers: ['ALWAYS'] }, 'should be a JSON object'],
+  ['a bound that two rules know', '/deals', { ...deal, triggers: [{ type: 'QUANTITY', quantity: 0 }] }, '1'],
+  ['an amount below 0', '/deals', { ...deal, rewards: [{ ...off, discount_pct_or_price: -1 }] }, ''],
+])('%s is refused by one problem, in words', async (_what, path, body, words) => {
+  const { call, key } = await openCloud()
+  const answer = await call('POST', `/api/v1${path}`, { key: await key(['promotions:write']), body })
+  expect(answer.status).toBe(422)
+  const { detail } = errorOf(answer)
+  expect(detail).toMatchObject([{ msg: expect.stringContaining(words) as string }])
+  expect(JSON.stringify(detail)).not.toMatch(/Too small|Invalid input|>=/)
+})
 
 test('no pattern of a request schema takes long to judge a text', () => {
   const long = 200_000

@@ -316,7 +316,7 @@ async function seedShop(
       last_heard_at: now,
       health: JSON.stringify(health),
       health_at: now,
-      software: 'test',
+      software: 'larder-edge test',
     } as never)
     .execute()
   await q

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import type { TaskName, TaskResult } from '../../../protocol/contract/diag.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
-import { every } from '../../../protocol/model/runtime.ts'
+import { every, holdsWithin } from '../../../protocol/model/runtime.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { reply, type Handlers, type Reply } from '../../platform/http/handler.ts'
@@ -158,12 +158,11 @@ export function taskHandlers(
   const runToEnd = (task: TaskName) => async (): Promise<Reply<TaskResult>> => {
     const { run, ended } = await tasks.trigger(task)
     await isolated(context, `task ${task}`, () => ended)
-    const row = await context.db.kysely
-      .selectFrom('task_runs')
-      .selectAll()
-      .where('id', '=', run.id)
-      .executeTakeFirstOrThrow()
-    return reply(view(row), { headers })
+    const read = () =>
+      context.db.kysely.selectFrom('task_runs').selectAll().where('id', '=', run.id).executeTakeFirstOrThrow()
+    // The run may belong to another call or process.
+    await holdsWithin(context.runtime.clock, TASK_LEASE_MS, async () => (await read()).state !== 'STARTED')
+    return reply(view(await read()), { headers })
   }
   return {
     async 'diag.tasks.bestsellers'({ query }) {

@@ -1,5 +1,6 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { changeRelease, readDesired, StoredReport } from '../../gateway/desired-state.ts'
+import { versionOf } from '../../gateway/hub-state.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
@@ -184,8 +185,7 @@ async function readHubs(q: Queries, id: string): Promise<RolloutHub[]> {
     error: row.error,
     givenAt: row.given_at,
     lastHeardAt: row.last_heard_at,
-    // Hubs report `larder-edge VERSION`.
-    version: row.software?.replace(/^larder-edge /, '') ?? null,
+    version: versionOf(row.software),
     report: row.reported === null ? null : StoredReport.parse(JSON.parse(row.reported)),
     isRetired: row.retired_at !== null,
   }))

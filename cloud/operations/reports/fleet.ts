@@ -59,7 +59,7 @@ async function readFleet(
       hub_status: shownHubStatus(hub),
       online: state.online,
       last_heartbeat: timestampOrNull(state.lastHeardAt),
-      version: state.software,
+      version: state.version,
       alarms: { critical: open('critical'), warning: open('warning'), info: open('info') },
       sales_today: showsSales(hub.id) ? await salesToday(q, hub, now) : null,
       free_bins: state.online ? await freeBins(q, hub) : 0,

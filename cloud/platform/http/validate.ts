@@ -216,10 +216,21 @@ function check(
   if (!result.success) {
     for (const issue of result.error.issues)
       items.push(...itemsOf(place, issue).slice(0, Math.max(0, MOST_ITEMS - items.length)))
+    keepFirst(items)
     return undefined
   }
   items.push(...noTextIn(result.data, [place]))
   return result.data
+}
+
+/** Removes repeated items: a field's schema and a rule about several fields may find the same problem. */
+function keepFirst(items: ValidationItem[]): void {
+  const seen = new Set<string>()
+  const first = items.filter(({ loc, type, msg }) => {
+    const text = JSON.stringify([loc, type, msg])
+    return !seen.has(text) && seen.add(text)
+  })
+  items.splice(0, items.length, ...first)
 }
 
 /** Half of a UTF-16 surrogate pair. No encoding can carry it: it would be stored as another character. */

@@ -52,6 +52,7 @@ const wrongType: Partial<Record<string, Description>> = {
   boolean: { type: 'bool_parsing', msg: 'Input should be a valid boolean, unable to interpret input' },
   string: { type: 'string_type', msg: 'Input should be a valid string' },
   array: { type: 'list_type', msg: 'Input should be a valid list' },
+  object: { type: 'value_error', msg: 'Value error, Input should be a JSON object' },
 }
 
 /**
@@ -73,7 +74,7 @@ export const valueError = (message: string): Description => ({
 })
 export const notUtf8 = valueError('text must be UTF-8')
 
-function tooSmall({ origin, minimum, inclusive, message }: z.core.$ZodIssueTooSmall): Description {
+function tooSmall({ origin, minimum, inclusive }: z.core.$ZodIssueTooSmall): Description {
   const limit = Number(minimum)
   const characters = limit === 1 ? 'character' : 'characters'
   if (origin === 'string')
@@ -83,7 +84,8 @@ function tooSmall({ origin, minimum, inclusive, message }: z.core.$ZodIssueTooSm
       limit,
       `String should have at least ${limit} ${characters}`,
     )
-  if (origin === 'array') return valueError(message)
+  if (origin === 'array')
+    return valueError(`List should have at least ${limit} item${limit === 1 ? '' : 's'}`)
   return inclusive === false
     ? bound('greater_than', 'gt', limit, `Input should be greater than ${limit}`)
     : bound('greater_than_equal', 'ge', limit, `Input should be greater than or equal to ${limit}`)

@@ -103,6 +103,37 @@ onEachDatabase('background tasks', (open) => {
     expect(await ended).toMatchObject({ id: run.id, state: 'SUCCESS' })
   })
 
+  test('a call that waits for a task returns the end of a run that another process started', async () => {
+    const work = gate()
+    let other: BackgroundTasks | undefined
+    const {
+      call,
+      key,
+      runtime: { clock },
+    } = await openCloud({
+      db: await open(),
+      handlersOf: (context) => {
+        other = tasksOf(context, 'other', work.run)
+        return taskHandlers(context, tasksOf(context, 'asked', work.run))
+      },
+    })
+    const { run, ended } = await other!.trigger('bestsellers')
+    const options = { key: await key(['diag:write']) }
+    const ask = (query: string) => call('GET', `/diag/bg_tasks/bestsellers${query}`, options)
+    expect(await ask('')).toMatchObject({ status: 202, json: { task_id: run.id, state: 'STARTED' } })
+    let answer: unknown
+    const timers = clock.pending
+    const asked = ask('?sync_mode=true').then((given) => (answer = given))
+    await expect.poll(() => answer !== undefined || clock.pending > timers, { timeout: 15_000 }).toBe(true)
+    work.open([3])
+    await ended
+    expect(await clock.settle(asked)).toMatchObject({
+      status: 200,
+      json: { task_id: run.id, state: 'SUCCESS', result: { processed: 1, affected_ids: [3] } },
+    })
+    expect(work.runs()).toBe(1)
+  })
+
   test('a failed run returns its failure without internals, and the next run is separate', async () => {
     let isBroken = true
     const run = () =>
