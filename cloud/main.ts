@@ -55,6 +55,7 @@ import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
 import { onPort, UsageError } from './platform/settings/usage-error.ts'
 import { warnWithoutHubs } from './platform/store/no-hubs.ts'
 import { storeProblem } from './platform/store/outage.ts'
+import { takeCell } from './platform/store/take-cell.ts'
 import { isolated } from './platform/work/background.ts'
 
 /** Prints the problems for the operator, and ends the process. */
@@ -111,9 +112,10 @@ async function openStore({ databaseUrl, limits }: CloudConfig, log: Log): Promis
     if (/^sqlite:[^:]/.test(databaseUrl)) makeFolder(files, dirname(databaseUrl.slice('sqlite:'.length)))
     const db = openDatabase({ url: databaseUrl, log, pools: limits.database, isBusy: true })
     await db.migrate()
+    await takeCell(db, limits.rules.cell)
     return db
   } catch (error) {
-    const problem = storeProblem(error, databaseUrl)
+    const problem = error instanceof UsageError ? error.message : storeProblem(error, databaseUrl)
     if (problem === undefined) throw error
     return fail(problem)
   }

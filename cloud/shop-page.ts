@@ -25,7 +25,7 @@ function policyFor({ name }: Pick<CardProcessor, 'name'>): string {
 export const shopPage = ({ db }: CloudContext, processor: Pick<CardProcessor, 'name'>): PageOptions => ({
   policy: policyFor(processor),
   async exists(path) {
-    const [, hub] = /^(\d{1,9})(?:\/orders\/\d{1,9})?\/?$/.exec(path) ?? []
+    const [, hub] = /^(\d{1,10})(?:\/orders\/\d{1,10})?\/?$/.exec(path) ?? []
     if (hub === undefined) return false
     const found = db.kysely.selectFrom('hubs').select('id').where('id', '=', Number(hub))
     return (await found.executeTakeFirst()) !== undefined

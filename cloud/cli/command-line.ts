@@ -23,6 +23,7 @@ import { storeSettings } from '../platform/settings/settings.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { openDatabase, type CloudDatabase, type Queries } from '../platform/store/database.ts'
 import { placeOf, storeProblem } from '../platform/store/outage.ts'
+import { takeCell } from '../platform/store/take-cell.ts'
 import { nearestOf } from '../platform/nearest.ts'
 import { tableOf, withHeadings } from './table.ts'
 import { noSealer } from '../platform/store/sealer.ts'
@@ -163,6 +164,7 @@ async function execute(subcommand: Subcommand, input: WithoutStore): Promise<unk
   if (subcommand.store === 'none') return subcommand.run(input)
   const db = await openStore(databaseUrlOf(input.settings), subcommand.store, input.terminal.warn)
   try {
+    await takeCell(db, input.settings.limits.rules.cell)
     return await subcommand.run({ ...input, q: db.kysely, db })
   } finally {
     await db.close()

@@ -108,7 +108,8 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
 })
 
 /** Operators may paste the whole key in place of its prefix. */
-const prefixGiven = (given: string): string => /^lk_([0-9A-Za-z]{8})(_|$)/.exec(given)?.[1] ?? given
+const prefixGiven = (given: string): string =>
+  /^lk(?:[1-9]\d?)?_([0-9A-Za-z]{8})(_|$)/.exec(given)?.[1] ?? given
 
 async function keyOf(q: Queries, prefix: string): Promise<ApiKey> {
   const key = (await listApiKeys(q)).find((known) => known.prefix === prefix)

@@ -52,7 +52,7 @@ export function hubsOf(options: Options): HubSelection {
 /** The id that an option names. `whose`: "a hub's". The command itself checks whether it exists. */
 export function idOf(options: Options, name: string, whose: string): number {
   const text = required(options, name)
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  if (/^[1-9]\d{0,9}$/.test(text)) return Number(text)
   throw new UsageError(`not ${whose} id: ${text}`)
 }
 

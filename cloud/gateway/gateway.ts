@@ -2,14 +2,7 @@ import type { z } from 'zod'
 import { backoffMs, every, type Cancel } from '../../protocol/model/runtime.ts'
 import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import { Ask, Gone, Handed, Here, HubClock, Nudge } from '../../protocol/mqtt/between-clouds.ts'
-import {
-  cloudChannels,
-  cloudTopic,
-  downTopic,
-  parseCloudTopic,
-  parseUpTopic,
-  type CloudChannel,
-} from '../../protocol/mqtt/topics.ts'
+import { cloudTopics, downTopic, parseUpTopic, type CloudChannel } from '../../protocol/mqtt/topics.ts'
 import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import type { ChangingTransport, MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../platform/context.ts'
@@ -60,6 +53,7 @@ export class Gateway {
   readonly #options: GatewayOptions
   readonly #context: CloudContext
   readonly #settings: GatewayLimits
+  readonly #topics: ReturnType<typeof cloudTopics>
   readonly #clocks: HubClocks
   readonly #refusals: CloudRefusals
   readonly #peers: Peers | undefined
@@ -94,6 +88,7 @@ export class Gateway {
     this.#refusals = options.refusals ?? cloudRefusals(context)
     const settings = { ...defaultLimits.gateway, ...options.settings }
     this.#settings = settings
+    this.#topics = cloudTopics(context.settings.cell)
     this.#clocks = new HubClocks(context.runtime.clock)
     this.#outage = new RepeatedLine({ log: context.log, clock: context.runtime.clock })
     this.commands = new CommandSender({
@@ -111,7 +106,7 @@ export class Gateway {
       publish: (hubId, request) => this.#publish(downTopic(hubId, 'diagnosis'), request),
     })
     this.#leases = new LeaseKeeper({ context, settings, processId })
-    const tell = (to: CloudChannel, message: object): void => void this.#publish(cloudTopic(to), message)
+    const tell = (to: CloudChannel, message: object): void => void this.#publish(this.#topics.of(to), message)
     const { clock } = context.runtime
     if (options.broker.kind === 'shared')
       this.#peers = new Peers({
@@ -195,9 +190,8 @@ export class Gateway {
 
   #connect(): void {
     const { broker } = this.#options
-    const cloud = cloudChannels.map(cloudTopic)
-    const subscribe = [...this.#shares.filters, ...(this.#peers ? cloud : [])]
-    const topic = cloudTopic('gone')
+    const subscribe = [...this.#shares.filters, ...(this.#peers ? this.#topics.all : [])]
+    const topic = this.#topics.of('gone')
     const will = this.#peers && { topic, payload: JSON.stringify(this.#peers.will), retain: false }
     const options = { subscribe, ...(will && { will }) }
     const handlers = {
@@ -256,7 +250,7 @@ export class Gateway {
     if (!this.#isRunning) return
     this.#heardAt = this.#context.runtime.clock.monotonic()
     const message = parseMessage(payload)
-    const channel = parseCloudTopic(topic)
+    const channel = this.#topics.parse(topic)
     if (channel) return this.#onCloudMessage(channel, message)
     const address = parseUpTopic(topic)
     if (!address) return
@@ -320,7 +314,7 @@ export class Gateway {
   /** The hub reports its clock in its next hello; a process that receives its messages may already know it. */
   #findClock(hubId: number): void {
     if (this.#shares.hears(hubId)) this.#linkOf(hubId).hail()
-    else this.#publish(cloudTopic('ask'), { hub_id: hubId } satisfies Ask)
+    else this.#publish(this.#topics.of('ask'), { hub_id: hubId } satisfies Ask)
   }
 
   #onAsked(hubId: number): void {
@@ -335,14 +329,14 @@ export class Gateway {
     const clock = this.#clockOf(hubId)
     if (!clock) return false
     this.#asked.delete(hubId)
-    return this.#publish(cloudTopic('clock'), clock)
+    return this.#publish(this.#topics.of('clock'), clock)
   }
 
   /** A transaction of this process has added to an outbox: the holder of the hub must send it. */
   #onOutboxGrown(hubId: number): void {
     const link = this.#links.get(hubId)
     if (link?.isHeld) link.look()
-    else if (this.#peers) this.#publish(cloudTopic('nudge'), { hub_id: hubId } satisfies Nudge)
+    else if (this.#peers) this.#publish(this.#topics.of('nudge'), { hub_id: hubId } satisfies Nudge)
   }
 
   /**

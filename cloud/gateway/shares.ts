@@ -256,7 +256,7 @@ export class Shares {
   #onDeaf(): void {
     const { context, settings } = this.#ports
     if (context.runtime.clock.monotonic() - this.#lineSinceMs < 2 * settings.pollMs) return
-    const topic = cloudTopic('here')
+    const topic = cloudTopic('here', context.settings.cell)
     this.#refusal.failed(
       `nothing that is published at ${topic} comes back`,
       {},

@@ -48,12 +48,18 @@ export const hubFilter = (hubId: number): string => `${ROOT}/${hubUser(hubId)}/u
 export const cloudChannels = ['here', 'gone', 'nudge', 'handed', 'ask', 'clock'] as const
 export type CloudChannel = (typeof cloudChannels)[number]
 
-/** A topic between cloud processes. */
-export const cloudTopic = (channel: CloudChannel): string => `${ROOT}/cloud/${channel}`
+/** A topic between the cloud processes of a cell. Other cells at the same broker have other topics (SPEC §7). */
+export const cloudTopic = (channel: CloudChannel, cell = 0): string =>
+  `${ROOT}/cloud/${cell === 0 ? '' : `${cell}/`}${channel}`
 
-/** The channel of a topic between cloud processes; `undefined` for other topics. */
-export const parseCloudTopic = (topic: string): CloudChannel | undefined =>
-  cloudChannels.find((channel) => topic === cloudTopic(channel))
+/** The topics between the cloud processes of a cell. */
+export const cloudTopics = (cell: number) => ({
+  of: (channel: CloudChannel): string => cloudTopic(channel, cell),
+  all: cloudChannels.map((channel) => cloudTopic(channel, cell)),
+  /** The channel of a topic; `undefined` for other topics. */
+  parse: (topic: string): CloudChannel | undefined =>
+    cloudChannels.find((channel) => topic === cloudTopic(channel, cell)),
+})
 
 /** Parses an upward topic; `undefined` for other topics. */
 export function parseUpTopic(topic: string): { hubId: number; channel: UpChannel } | undefined {

@@ -7,7 +7,7 @@ export type Stations = ReadonlyMap<number, Station>
 /** The hub in the request's path. Throws `Refusal`. */
 export function stationOf(c: Context, stations: Stations): Station {
   const id = c.req.param('id') ?? ''
-  const station = /^\d{1,9}$/.test(id) ? stations.get(Number(id)) : undefined
+  const station = /^\d{1,10}$/.test(id) ? stations.get(Number(id)) : undefined
   if (station) return station
   const others = [...stations.keys()].join(', ')
   throw new Refusal(404, 'hub_not_found', `hub ${id} is not simulated here; hubs: ${others}`)

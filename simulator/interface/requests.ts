@@ -48,7 +48,7 @@ export const PowerBody = z.strictObject({
 })
 
 /** Another hub, with the hardware of an existing one. */
-export const HubBody = z.strictObject({ hub_id: z.int().min(1).max(999_999_999), like: z.int().min(1) })
+export const HubBody = z.strictObject({ hub_id: z.int().min(1).max(2_147_483_647), like: z.int().min(1) })
 
 const worldName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,40}$/, 'must be letters, digits and dashes')
 export const WorldBody = z.union([

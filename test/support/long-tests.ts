@@ -58,6 +58,7 @@ export const long: readonly string[] = [
   'test/process/postgres-versions.test.ts',
   'test/process/pgbouncer.test.ts',
   'test/process/two-clouds.test.ts',
+  'test/process/cells.test.ts',
 ]
 
 /** Whether this run includes the long tests. */

@@ -8,6 +8,7 @@ import type { HubDomain } from '../../cloud/gateway/domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import type { GatewayLimits } from '../../cloud/platform/settings/gateway-limits.ts'
 import { cloudRefusals, type CloudRefusals } from '../../cloud/platform/refusals.ts'
+import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
 import { seededChance, type Chance } from '../simulation/chance.ts'
 import { Network } from '../simulation/network.ts'
@@ -34,6 +35,8 @@ export interface ProcessOptions {
   settings?: Partial<GatewayLimits>
   checkpoint?: Checkpoint
   log?: Log
+  /** Its cell; 0 by default. */
+  cell?: number
   /** Error of its wall clock in milliseconds. */
   wallOffset?: () => number
 }
@@ -96,6 +99,7 @@ export class World {
     const context = testContext(db, runtime, {
       checkpoint,
       ...(options.log && { log: options.log }),
+      settings: { ...defaultLimits.rules, cell: options.cell ?? 0 },
       onFault: (error) => {
         if (error instanceof Crash) this.scheduler.report(error, life)
         else faults.push(error)

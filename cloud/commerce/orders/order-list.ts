@@ -278,6 +278,6 @@ async function found(q: Queries, wanted: NameSearch & WantedPage) {
   const [last] = await lastOrder(q, wanted)
   // The newest orders of the hub may belong to a later owner.
   const ids = await ordersNamed(q, { ...wanted, below: Math.min(wanted.below, (last?.id ?? 0) + 1) })
-  if (/^\d{1,9}$/.test(search)) ids.push(Number(search))
+  if (/^\d{1,10}$/.test(search)) ids.push(Number(search))
   return ids.length === 0 ? [] : pageOf(q, { ...bounds, ids })
 }

@@ -55,7 +55,7 @@ async function requirePayment(
   { context }: MoneyServices,
   { orderId, paymentId }: ConfirmRequest,
 ): Promise<PaymentRow> {
-  const own = /^pay_(\d{1,9})$/.exec(paymentId)
+  const own = /^pay_(\d{1,10})$/.exec(paymentId)
   const payment = await context.db.kysely
     .selectFrom('payments as p')
     .leftJoin('money_operations as o', (join) =>

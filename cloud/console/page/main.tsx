@@ -82,7 +82,7 @@ const pages: readonly PageEntry[] = [
 
 /** The page of a path, and the number in it. */
 function pageAt(path: string): { page: PageEntry; id: number } | undefined {
-  const steps = /^(\/[a-z]+)?(?:\/(\d{1,9}))?$/.exec(path)
+  const steps = /^(\/[a-z]+)?(?:\/(\d{1,10}))?$/.exec(path)
   if (!steps) return undefined
   const [, place = '/today', number] = steps
   const page = pages.find(({ to }) => to === (number === undefined ? place : `${place}/:id`))

@@ -77,7 +77,7 @@ export function OrdersPage(): JSX.Element {
   function search(event: SubmitEvent): void {
     const texts = textsOf(event)
     // The number of an order names it, whatever its hub.
-    if (/^\d{1,9}$/.test(texts['search'] ?? '')) go(`/orders/${texts['search']}`)
+    if (/^\d{1,10}$/.test(texts['search'] ?? '')) go(`/orders/${texts['search']}`)
     else setQuery(texts)
   }
   return (

@@ -252,7 +252,7 @@ function KeyLine({ apiKey }: { apiKey: Key }): JSX.Element {
   return (
     <li class="border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center" data-key={prefix}>
       <span class="grow min-w-0">
-        <b class="break-words">{name}</b> <code>lk_{prefix}_…</code>
+        <b class="break-words">{name}</b> <code>{prefix}</code>
         <span class="block text-sm quiet break-words">
           {stateOf(apiKey)}. {hubWords(hubs)}: {scopes.join(', ')}
         </span>

@@ -63,7 +63,7 @@ export async function readRestock(q: Queries, wanted: Wanted): Promise<List<Rest
     .limit(limit + 1)
   if (cursor !== undefined) {
     const [hub, ...place] = cursor.split('.').map(Number)
-    const isPlace = /^\d{1,9}(\.\d{1,9}){3}$/.test(cursor) && hubs.some(({ id }) => id === hub)
+    const isPlace = /^\d{1,10}(\.\d{1,9}){3}$/.test(cursor) && hubs.some(({ id }) => id === hub)
     if (!isPlace) throw new ApiError('invalid_cursor')
     rows = rows.where(
       sql<boolean>`(facings.hub_id, facings.cabinet, facings.shelf, facings."row") > (${hub}, ${sql.join(place)})`,

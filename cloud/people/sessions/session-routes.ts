@@ -20,9 +20,9 @@ import {
   cookieOf,
   cookieWith,
   isOwnPage,
-  SESSION_COOKIE,
+  sessionCookie,
   sessionSecretOf,
-  SIGN_IN_COOKIE,
+  signInCookie,
 } from '../../platform/http/session-cookie.ts'
 import { escapeHtml, plainPage } from '../../platform/http/plain-page.ts'
 import type { SiteRoute } from '../../platform/http/site-route.ts'
@@ -140,7 +140,7 @@ async function current(
   { context }: SessionParts,
   call: Call,
 ): Promise<{ secret: string; session: Session } | undefined> {
-  const secret = cookieOf(call, SESSION_COOKIE)
+  const secret = cookieOf(call, sessionCookie(context.settings))
   const session = secret === undefined ? undefined : await readSession(context, digestOf(secret))
   return secret === undefined || !session ? undefined : { secret, session }
 }
@@ -181,15 +181,19 @@ async function show(parts: SessionParts, call: Call): Promise<Answer<string>> {
   requireOwnPage(call)
   const found = await current(parts, call)
   // Each visit renews the cookie, because browsers limit its time.
-  const cookie = found && cookieWith(SESSION_COOKIE, found.secret)
+  const cookie = found && cookieWith(sessionCookie(parts.context.settings), found.secret)
   return json(await answerFor(parts, found), cookie)
 }
 
 async function signOut({ context }: SessionParts, call: Call): Promise<Answer<null>> {
   requireOwnPage(call)
-  const secret = sessionSecretOf(call)
+  const secret = sessionSecretOf(call, context.settings)
   if (secret !== undefined) await endSession(context.db.kysely, secret)
-  return { status: 204, headers: { 'Set-Cookie': cookieWith(SESSION_COOKIE, '') }, body: null }
+  return {
+    status: 204,
+    headers: { 'Set-Cookie': cookieWith(sessionCookie(context.settings), '') },
+    body: null,
+  }
 }
 
 /** One guest for each browser: a browser with a session keeps it. */
@@ -205,7 +209,10 @@ async function becomeGuest(parts: SessionParts, call: Call): Promise<Answer<stri
   const guest = guestIdentity(context)
   await bootstrapGuest(context, credentialOf(guest))
   const secret = await startSession(context, context.db.kysely, guest)
-  return json(await answerFor(parts, { secret, session: guest }), cookieWith(SESSION_COOKIE, secret))
+  return json(
+    await answerFor(parts, { secret, session: guest }),
+    cookieWith(sessionCookie(context.settings), secret),
+  )
 }
 
 const guestIdentity = ({ runtime }: CloudContext): VerifiedIdentity => ({
@@ -231,7 +238,11 @@ async function begin({ context, issuer, publicUrl }: SessionParts, call: Call): 
   })
   return redirect(
     to,
-    cookieWith(SIGN_IN_COOKIE, sealer.seal('sign-in', JSON.stringify(pending)), SIGN_IN_MS / 1000),
+    cookieWith(
+      signInCookie(context.settings),
+      sealer.seal('sign-in', JSON.stringify(pending)),
+      SIGN_IN_MS / 1000,
+    ),
   )
 }
 
@@ -252,9 +263,10 @@ async function finish(parts: SessionParts, call: Call): Promise<Answer<null>> {
   const { searchParams: answer } = new URL(call.c.req.url)
   const back = rootOf(publicUrl) + pending.returnTo
   // The person pressed Cancel.
-  if (answer.get('error') !== null) return redirect(back, cookieWith(SIGN_IN_COOKIE, ''))
+  if (answer.get('error') !== null)
+    return redirect(back, cookieWith(signInCookie(parts.context.settings), ''))
   const person = await finishSignIn(issuer, pending, answer)
-  return redirect(back, cookieWith(SESSION_COOKIE, await enter(parts, call, person)))
+  return redirect(back, cookieWith(sessionCookie(parts.context.settings), await enter(parts, call, person)))
 }
 
 /** Starts the session of a person, and ends the one from before the sign-in. Returns the secret of the cookie. */
@@ -288,7 +300,11 @@ async function beginPasskey(
   const begun: PendingPasskey = { ...pending, expiresAt: runtime.clock.now() + SIGN_IN_MS }
   return json(
     answer,
-    cookieWith(SIGN_IN_COOKIE, sealer.seal('passkey', JSON.stringify(begun)), SIGN_IN_MS / 1000),
+    cookieWith(
+      signInCookie(parts.context.settings),
+      sealer.seal('passkey', JSON.stringify(begun)),
+      SIGN_IN_MS / 1000,
+    ),
   )
 }
 
@@ -306,10 +322,10 @@ async function finishPasskey(
   if (identity !== undefined) {
     if ((await freshWriter(parts, call)).identity !== identity) throw new ApiError('invalid_token', TOO_LATE)
     await addPasskey(parts.context, siteOf(parts, call), { ...pending, identity }, response)
-    return json({}, cookieWith(SIGN_IN_COOKIE, ''))
+    return json({}, cookieWith(signInCookie(parts.context.settings), ''))
   }
   const person = await provenPerson(parts.context, siteOf(parts, call), pending, response)
-  return json({}, cookieWith(SESSION_COOKIE, await enter(parts, call, person)))
+  return json({}, cookieWith(sessionCookie(parts.context.settings), await enter(parts, call, person)))
 }
 
 async function listPasskeys(parts: SessionParts, call: Call): Promise<Answer<string>> {
@@ -324,7 +340,7 @@ async function listPasskeys(parts: SessionParts, call: Call): Promise<Answer<str
 /** The session of a write of this service's own page. Throws `forbidden`, `authentication_required`. */
 async function writer(parts: SessionParts, call: Call): Promise<Session> {
   requireOwnPage(call)
-  const secret = sessionSecretOf(call)
+  const secret = sessionSecretOf(call, parts.context.settings)
   const session = secret === undefined ? undefined : await readSession(parts.context, digestOf(secret))
   if (!session) throw new ApiError('authentication_required')
   return session
@@ -379,13 +395,15 @@ function failedSignIn(
 
 /** The sign-in that has begun in this browser. Undefined if it took too long, or was answered. */
 function pendingOf<T extends { expiresAt: number }>(
-  { context: { sealer, runtime } }: SessionParts,
+  { context: { sealer, runtime, settings } }: SessionParts,
   call: Call,
   purpose: 'sign-in' | 'passkey',
   schema: z.ZodType<T>,
 ): T | undefined {
   try {
-    const pending = schema.parse(JSON.parse(sealer.open(purpose, cookieOf(call, SIGN_IN_COOKIE) ?? '')))
+    const pending = schema.parse(
+      JSON.parse(sealer.open(purpose, cookieOf(call, signInCookie(settings)) ?? '')),
+    )
     return pending.expiresAt > runtime.clock.now() ? pending : undefined
   } catch {
     // There is no cookie, or somebody changed it.

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { scopes, type Scope } from '../../../protocol/model/scopes.ts'
 import type { Random, Runtime } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../api-error.ts'
+import { cellOf, markOf } from '../cells.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'
@@ -39,8 +40,11 @@ export interface ApiKeyRequest {
   expiresAt: number | null
 }
 
-/** `lk_`, a public prefix of 8 characters, `_`, and 32 random bytes in base 62. */
-const FORMAT = /^lk_([0-9A-Za-z]{8})_[0-9A-Za-z]{43}$/
+/**
+ * `lk_`, a public prefix of 8 characters, `_`, and 32 random bytes in base 62. A key of cell 7 begins with `lk7_`, so that a
+ * proxy finds the cell.
+ */
+const FORMAT = /^lk(?:[1-9]\d?)?_([0-9A-Za-z]{8})_[0-9A-Za-z]{43}$/
 
 export interface NewApiKey {
   /** Shown once, never stored. */
@@ -49,10 +53,10 @@ export interface NewApiKey {
   digest: string
 }
 
-export function mintApiKey(random: Random): NewApiKey {
+export function mintApiKey(random: Random, cell = 0): NewApiKey {
   // 6 bytes need 9 digits; the first one is hardly random.
   const prefix = base62(random.bytes(6)).slice(1)
-  const key = `lk_${prefix}_${base62(random.bytes(32))}`
+  const key = `lk${markOf(cell)}_${prefix}_${base62(random.bytes(32))}`
   return { key, prefix, digest: digestOf(key) }
 }
 
@@ -61,7 +65,7 @@ export const prefixOf = (key: string): string | undefined => FORMAT.exec(key)?.[
 
 /** Issues a key. Its rights never change afterwards. */
 export async function issueApiKey(q: Queries, runtime: Runtime, request: ApiKeyRequest): Promise<NewApiKey> {
-  const minted = mintApiKey(runtime.random)
+  const minted = mintApiKey(runtime.random, cellOf(request.ownerId))
   await q
     .insertInto('api_keys')
     .values({

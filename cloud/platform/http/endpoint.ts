@@ -99,7 +99,7 @@ export function endpoint(id: RouteId, route: Route, handler: AnyHandler, parts: 
 async function serve(self: Endpoint, call: Call): Promise<Response> {
   const { route } = self
   // Avoids `await` for values that are already there: each one takes longer than most of these steps.
-  const resolved = self.resolveCredential(route.auth, new Credentials(call))
+  const resolved = self.resolveCredential(route.auth, new Credentials(call, self.context))
   const authenticated = resolved instanceof Promise ? await resolved : resolved
   requireScope(self, call, authenticated)
   takeAllowance(self, call, authenticated)
@@ -144,9 +144,11 @@ const isShared = ({ auth, rate }: Route): boolean =>
 /** Reads only the headers that the route's kind of credential needs. */
 class Credentials implements Presented {
   readonly #call: Call
+  readonly #settings: CloudContext['settings']
 
-  constructor(call: Call) {
+  constructor(call: Call, { settings }: Pick<CloudContext, 'settings'>) {
     this.#call = call
+    this.#settings = settings
   }
 
   get apiKey(): string | undefined {
@@ -158,7 +160,7 @@ class Credentials implements Presented {
   }
 
   get session(): string | undefined {
-    return sessionSecretOf(this.#call)
+    return sessionSecretOf(this.#call, this.#settings)
   }
 
   get address(): string {
@@ -268,7 +270,10 @@ function watched(
   const opened = JSON.stringify(caller)
   const isAllowed = async (): Promise<boolean> => {
     try {
-      const { credential, missing } = await self.resolveCredential(route.auth, new Credentials(call))
+      const { credential, missing } = await self.resolveCredential(
+        route.auth,
+        new Credentials(call, self.context),
+      )
       if (missing !== null) return false
       const now = self.looksUp ? await authorize(self, credential, parsed) : credential
       // For a different set of hubs the reader opens another stream.

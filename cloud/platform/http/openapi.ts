@@ -75,6 +75,7 @@ export interface OpenApiDocument {
 const words = `Automated retail hubs: stock, orders, payments and hardware.
 
 - **Owner API**: owners and integrators call below \`/api/v1\`, with an API key. **Customer API**: apps and pages of customers call below \`/api/v1\` or \`/\`, with an identity token. A trailing slash is ignored everywhere.
+- An address may lead to several installations (cells), at \`/c1\` and so on. The first digits of a hub's number are its cell: \`700000001\` belongs to cell 7, and numbers below 100,000,000 to cell 0, which has no such path. A customer has an account of their own in each cell. An API key reaches its cell with any address.
 - Amounts are integer cents. Times are ISO 8601 in UTC. Ids are whole numbers up to 2^53 − 1. Text contains neither NUL nor half a surrogate pair.
 - Card numbers are never sent to this service. If no card processor is configured, the sandbox takes Stripe's test cards as payment methods:
 ${Object.entries(testCards)

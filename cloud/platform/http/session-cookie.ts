@@ -1,17 +1,23 @@
 import { generateCookie } from 'hono/cookie'
 import { parse } from 'hono/utils/cookie'
 import { ApiError } from '../api-error.ts'
+import { markOf } from '../cells.ts'
 import { csrfOf } from '../credentials/sessions.ts'
 import { digestOf, isSameDigest } from '../credentials/secrets.ts'
+import type { CloudSettings } from '../settings/limits.ts'
 import type { Call } from './answer.ts'
 
 /**
  * The cookie of a session. A browser accepts the prefix `__Host-` only with `Secure`, for this host alone. Chromium and
  * Firefox accept `Secure` at http://localhost and http://127.0.0.1, too.
  */
-export const SESSION_COOKIE = '__Host-larder'
+const NAME = '__Host-larder'
+/** Cells share a host and its cookies, so each has its own name. */
+export const sessionCookie = ({ cell }: Pick<CloudSettings, 'cell'>): string =>
+  cell === 0 ? NAME : `${NAME}-${markOf(cell)}`
 /** The cookie of a sign-in that has begun. */
-export const SIGN_IN_COOKIE = '__Host-larder-sign-in'
+export const signInCookie = (settings: Pick<CloudSettings, 'cell'>): string =>
+  `${sessionCookie(settings)}-sign-in`
 
 /** Longest time of a cookie that browsers accept (RFC 6265bis §5.5): the service ends sessions earlier. */
 const LONGEST_S = 400 * 86_400
@@ -40,8 +46,11 @@ export const isOwnPage = (call: Pick<Call, 'header'>): boolean =>
  * The secret of the call's session. Undefined if there is none, or if another origin makes the call. Throws `forbidden`
  * if a write lacks the header `X-CSRF-Token`.
  */
-export function sessionSecretOf(call: Pick<Call, 'header' | 'c'>): string | undefined {
-  const secret = cookieOf(call, SESSION_COOKIE)
+export function sessionSecretOf(
+  call: Pick<Call, 'header' | 'c'>,
+  settings: Pick<CloudSettings, 'cell'>,
+): string | undefined {
+  const secret = cookieOf(call, sessionCookie(settings))
   if (secret === undefined || !isOwnPage(call)) return undefined
   const isRead = call.c.req.method === 'GET' || call.c.req.method === 'HEAD'
   const sent = call.header('X-CSRF-Token') ?? ''

@@ -14,6 +14,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
+import { LAST_CELL } from '../cells.ts'
 import { databaseLimits } from './database-limits.ts'
 import { gatewayLimits } from './gateway-limits.ts'
 
@@ -161,11 +162,7 @@ const moneyLimits = limits('Payments', {
   processorCheckMs: ms(HOUR, 'Time between two comparisons of the books with the card processor.'),
   processorCheckBatch: few(100, 'Number of payments, refunds or disputes that one such request reads.'),
   paymentCheckMs: days('PAYMENT_CHECK_DAYS', 1, 'Time after a payment for which it is compared again.'),
-  refundCheckMs: days(
-    'REFUND_CHECK_DAYS',
-    3,
-    'Time after a refund for which it is compared: it may fail later.',
-  ),
+  refundCheckMs: days('REFUND_CHECK_DAYS', 3, 'Time after a refund for which it is compared again.'),
   disputeCheckMs: days(
     'DISPUTE_CHECK_DAYS',
     180,
@@ -191,6 +188,10 @@ const moneyLimits = limits('Payments', {
 })
 
 const hubLimits = limits('Hubs', {
+  cell: within(0, LAST_CELL)(
+    0,
+    'Cell of this installation among several. The ids of its hubs and owners follow from it; a database stays in its cell.',
+  ),
   ...inGroup('Hubs', {
     hubSilentAlarmMs: ms(5 * MINUTE, 'Time without a message after which a hub raises an alarm.'),
   }),

@@ -51,6 +51,15 @@ onEachDatabase('sessions of browsers', (open) => {
     expect(rows).toMatchObject([{ digest: expect.stringMatching(/^[0-9a-f]{64}$/) as string }])
   })
 
+  test('each cell behind one host has its own cookie, so a browser has a session in each', async () => {
+    const { service, browser } = await begin()
+    service.shop.context.settings.cell = 3
+    const { headers } = await browser.call('POST', '/session/guest')
+    expect(headers.getSetCookie()[0]).toMatch(/^__Host-larder-3=\w{43};/)
+    browser.cookies.set(SESSION, 'of another cell')
+    expect(await browser.session()).toMatchObject({ kind: 'guest' })
+  })
+
   test('a page of another origin cannot use the cookie', async () => {
     const { browser } = await begin()
     const userId = await browser.becomeGuest()
