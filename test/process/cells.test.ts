@@ -164,14 +164,17 @@ describe('two cells behind one address', () => {
     expect([403, 404]).toContain(hubOfZero.status)
   })
 
-  test('a live stream of events and the shop of a hub are reached in each cell', async () => {
+  test('a live stream by an API key, and an address that names a hub, lead to the cell', async () => {
     for (const cell of cells) {
       const stream = await asOwner(`${site}/api/v1/owners/events/stream`, keyOf(cell))
       expect(stream.status).toBe(200)
       await stream.body!.cancel()
-      const shop = await fetch(`${site}/shop/${cell.plant.hubId}`)
-      expect([shop.status, shop.url]).toEqual([200, `${cell.url}/shop/${cell.plant.hubId}`])
+      const hub = await fetch(`${site}/hubs/${cell.plant.hubId}`)
+      expect([hub.status, hub.url]).toEqual([200, `${cell.url}/hubs/${cell.plant.hubId}`])
+      expect(await hub.json()).toMatchObject({ hub_id: cell.plant.hubId })
     }
+    const shop = await fetch(`${site}/shop/100000001`, { redirect: 'manual' })
+    expect([shop.status, shop.headers.get('location')]).toEqual([307, '/c1/shop/100000001'])
   })
 
   test('a claim code enrols a board at the address of its cell, and at no other', async () => {
