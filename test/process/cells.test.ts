@@ -171,7 +171,7 @@ describe('two cells behind one address', () => {
       await stream.body!.cancel()
       const hub = await fetch(`${site}/hubs/${cell.plant.hubId}`)
       expect([hub.status, hub.url]).toEqual([200, `${cell.url}/hubs/${cell.plant.hubId}`])
-      expect(await hub.json()).toMatchObject({ hub_id: cell.plant.hubId })
+      expect(await hub.json()).toMatchObject({ id: cell.plant.hubId })
     }
     const shop = await fetch(`${site}/shop/100000001`, { redirect: 'manual' })
     expect([shop.status, shop.headers.get('location')]).toEqual([307, '/c1/shop/100000001'])
