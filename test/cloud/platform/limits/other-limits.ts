@@ -108,6 +108,7 @@ export const otherLimits: readonly OtherLimit[] = [
 
 /** Numbers that no caller can use up: sizes of batches, lengths of lists, thresholds. */
 export const notLimits: readonly string[] = [
+  'CELL',
   'TRUSTED_PROXIES',
   'PROCESSOR_CHECK_BATCH',
   'LOST_ORDER_NUMBERS',
