@@ -1,7 +1,7 @@
 /**
- * A cell is one installation among several behind one address: its own database, processes and hubs. The ids of things that
- * belong to an owner come from the range of the cell, so the id of a hub, an owner or a product names its cell and
- * exists once. The largest id fits into 31 bits.
+ * A cell is one installation among several behind one address: its own database, processes and hubs. The ids of an owner's
+ * things come from the range of the cell. So the id of a hub names its cell, and exists once. The largest id fits into
+ * 31 bits.
  */
 const IDS_PER_CELL = 100_000_000
 export const LAST_CELL = 20

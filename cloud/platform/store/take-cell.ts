@@ -28,14 +28,14 @@ const LOCK = 7_106_119_101_021
 
 /**
  * Lets the tables of a new database issue ids of the cell. Throws a `UsageError` if the database has issued ids of another
- * cell: two cells with the same ids could never be told apart.
+ * cell: a proxy cannot distinguish two cells with the same ids.
  */
 export async function takeCell(db: CloudDatabase, cell: number): Promise<void> {
   const before = await lastIds(db)
   requireCell(before, cell)
   if (cell === 0 || before.every(({ last }) => last > 0)) return
   await db.transact(async (tx) => {
-    // Without the lock a late process could set back the ids of one that has begun to issue them.
+    // Without the lock a late process could set the ids back while an earlier process issues them.
     if (tx.kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(tx.q)
     const now = await lastIds({ kind: tx.kind, kysely: tx.q })
     requireCell(now, cell)

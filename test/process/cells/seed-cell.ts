@@ -13,7 +13,7 @@ import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import type { SeedResult } from '../../../simulator/demo/places.ts'
 import { packageRoot } from '../../support/programs.ts'
 
-/** An operator sets up the first hub of cell 1, with the commands of the command line. Prints what a demo's seed prints. */
+/** An operator sets up the first hub of cell 1, with the commands of the command line. Prints a `SeedResult`. */
 const runtime = systemRuntime()
 const environment = { ...process.env, CELL: '1', MQTT_URL: '' }
 
