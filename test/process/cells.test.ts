@@ -155,10 +155,9 @@ describe('two cells behind one address', () => {
 
   test('an API key reaches its own cell without a path, and is 401 at another cell', async () => {
     const [zero, one] = cells
-    const ids = async (key: string) =>
-      (await (await asOwner(`${site}/api/v1/owners/hub_ids`, key)).json()) as unknown
-    expect(JSON.stringify(await ids(keyOf(one)))).toContain('100000001')
-    expect(JSON.stringify(await ids(keyOf(zero)))).not.toContain('100000001')
+    const ids = async (key: string) => (await asOwner(`${site}/api/v1/owners/hub_ids`, key)).text()
+    expect(await ids(keyOf(one))).toContain('100000001')
+    expect(await ids(keyOf(zero))).not.toContain('100000001')
     expect((await asOwner(`${one.url}/api/v1/owners/hub_ids`, keyOf(zero))).status).toBe(401)
     const hubOfZero = await asOwner(`${site}/api/v1/owners/hubs/bins?hub_id=${zero.plant.hubId}`, keyOf(one))
     expect([403, 404]).toContain(hubOfZero.status)

@@ -20,12 +20,16 @@ const environment = { ...process.env, CELL: '1', MQTT_URL: '' }
 /** Number of products, each in one row of cabinet 1. */
 const PRODUCTS = 4
 const UNITS = 6
+const OWNER = 'Lakeside Vending'
 
 async function operator<T>(commands: CommandLine, ...args: string[]): Promise<T> {
   const { exitCode, stdout, stderr } = await runCommandLine(commands, args, environment)
   if (exitCode !== 0) throw new Error(stderr)
   return JSON.parse(stdout) as T
 }
+
+const optionsOf = (values: Readonly<Record<string, string>>): string[] =>
+  Object.entries(values).map(([name, value]) => `--${name}=${value}`)
 
 const folder = mkdtempSync(join(tmpdir(), 'larder-cell-'))
 try {
@@ -37,18 +41,18 @@ try {
 async function setUp(): Promise<SeedResult> {
   const hub = await operator<{ hub_id: number; name: string; mqtt_password: string }>(
     hubCommands(runtime),
-    ...['create', '--new-owner', 'Lakeside Vending', '--name', 'Lakeside', '--street', '1 Shore Road'],
-    ...[
-      '--city',
-      'Duluth',
-      '--state',
-      'MN',
-      '--postal-code',
-      '55802',
-      '--latitude=46.78',
-      '--longitude=-92.1',
-    ],
-    ...['--timezone', 'America/Chicago'],
+    'create',
+    ...optionsOf({
+      'new-owner': OWNER,
+      name: 'Lakeside',
+      street: '1 Shore Road',
+      city: 'Duluth',
+      state: 'MN',
+      'postal-code': '55802',
+      latitude: '46.78',
+      longitude: '-92.1',
+      timezone: 'America/Chicago',
+    }),
   )
   await operator(hubCommands(runtime), 'set-layout', `${hub.hub_id}`, '--hardware', hardwareOf(hub.hub_id))
   const file = join(folder, 'products.json')
@@ -58,8 +62,13 @@ async function setUp(): Promise<SeedResult> {
   const key = (name: string) =>
     operator<{ api_key: string }>(
       keyCommands(runtime),
-      ...['create', '--owner', 'Lakeside Vending', '--name', name, '--hubs', '*'],
-      ...['--scopes', scopes.filter((scope) => !scope.startsWith('diag:')).join()],
+      'create',
+      ...optionsOf({
+        owner: OWNER,
+        name,
+        hubs: '*',
+        scopes: scopes.filter((scope) => !scope.startsWith('diag:')).join(),
+      }),
     )
   const owner = await key('owner')
   return {
@@ -95,7 +104,7 @@ function hardwareOf(hubId: number): string {
 }
 
 async function shelvesOf(hubId: number): Promise<SeedResult['shelves']> {
-  const db = openDatabase({ url: environment['DATABASE_URL' as keyof typeof environment]! })
+  const db = openDatabase({ url: process.env['DATABASE_URL']! })
   try {
     const facings = await db.kysely.selectFrom('facings').selectAll().where('hub_id', '=', hubId).execute()
     return facings.map(({ cabinet, shelf, row, product_id }) => ({
