@@ -16,14 +16,7 @@ import {
   type Session,
 } from '../../platform/credentials/sessions.ts'
 import type { Answer, Call } from '../../platform/http/answer.ts'
-import {
-  cookieOf,
-  cookieWith,
-  isOwnPage,
-  sessionCookie,
-  sessionSecretOf,
-  signInCookie,
-} from '../../platform/http/session-cookie.ts'
+import { cookieOf, cookieWith, isOwnPage, sessionSecretOf } from '../../platform/http/session-cookie.ts'
 import { escapeHtml, plainPage } from '../../platform/http/plain-page.ts'
 import type { SiteRoute } from '../../platform/http/site-route.ts'
 import {
@@ -140,7 +133,7 @@ async function current(
   { context }: SessionParts,
   call: Call,
 ): Promise<{ secret: string; session: Session } | undefined> {
-  const secret = cookieOf(call, sessionCookie(context.settings))
+  const secret = cookieOf(call, context, 'session')
   const session = secret === undefined ? undefined : await readSession(context, digestOf(secret))
   return secret === undefined || !session ? undefined : { secret, session }
 }
@@ -181,19 +174,15 @@ async function show(parts: SessionParts, call: Call): Promise<Answer<string>> {
   requireOwnPage(call)
   const found = await current(parts, call)
   // Each visit renews the cookie, because browsers limit its time.
-  const cookie = found && cookieWith(sessionCookie(parts.context.settings), found.secret)
+  const cookie = found && cookieWith(parts.context, 'session', found.secret)
   return json(await answerFor(parts, found), cookie)
 }
 
 async function signOut({ context }: SessionParts, call: Call): Promise<Answer<null>> {
   requireOwnPage(call)
-  const secret = sessionSecretOf(call, context.settings)
+  const secret = sessionSecretOf(call, context)
   if (secret !== undefined) await endSession(context.db.kysely, secret)
-  return {
-    status: 204,
-    headers: { 'Set-Cookie': cookieWith(sessionCookie(context.settings), '') },
-    body: null,
-  }
+  return { status: 204, headers: { 'Set-Cookie': cookieWith(context, 'session', '') }, body: null }
 }
 
 /** One guest for each browser: a browser with a session keeps it. */
@@ -209,10 +198,7 @@ async function becomeGuest(parts: SessionParts, call: Call): Promise<Answer<stri
   const guest = guestIdentity(context)
   await bootstrapGuest(context, credentialOf(guest))
   const secret = await startSession(context, context.db.kysely, guest)
-  return json(
-    await answerFor(parts, { secret, session: guest }),
-    cookieWith(sessionCookie(context.settings), secret),
-  )
+  return json(await answerFor(parts, { secret, session: guest }), cookieWith(context, 'session', secret))
 }
 
 const guestIdentity = ({ runtime }: CloudContext): VerifiedIdentity => ({
@@ -238,11 +224,7 @@ async function begin({ context, issuer, publicUrl }: SessionParts, call: Call): 
   })
   return redirect(
     to,
-    cookieWith(
-      signInCookie(context.settings),
-      sealer.seal('sign-in', JSON.stringify(pending)),
-      SIGN_IN_MS / 1000,
-    ),
+    cookieWith(context, 'sign-in', sealer.seal('sign-in', JSON.stringify(pending)), SIGN_IN_MS / 1000),
   )
 }
 
@@ -263,10 +245,9 @@ async function finish(parts: SessionParts, call: Call): Promise<Answer<null>> {
   const { searchParams: answer } = new URL(call.c.req.url)
   const back = rootOf(publicUrl) + pending.returnTo
   // The person pressed Cancel.
-  if (answer.get('error') !== null)
-    return redirect(back, cookieWith(signInCookie(parts.context.settings), ''))
+  if (answer.get('error') !== null) return redirect(back, cookieWith(parts.context, 'sign-in', ''))
   const person = await finishSignIn(issuer, pending, answer)
-  return redirect(back, cookieWith(sessionCookie(parts.context.settings), await enter(parts, call, person)))
+  return redirect(back, cookieWith(parts.context, 'session', await enter(parts, call, person)))
 }
 
 /** Starts the session of a person, and ends the one from before the sign-in. Returns the secret of the cookie. */
@@ -300,11 +281,7 @@ async function beginPasskey(
   const begun: PendingPasskey = { ...pending, expiresAt: runtime.clock.now() + SIGN_IN_MS }
   return json(
     answer,
-    cookieWith(
-      signInCookie(parts.context.settings),
-      sealer.seal('passkey', JSON.stringify(begun)),
-      SIGN_IN_MS / 1000,
-    ),
+    cookieWith(parts.context, 'sign-in', sealer.seal('passkey', JSON.stringify(begun)), SIGN_IN_MS / 1000),
   )
 }
 
@@ -322,10 +299,10 @@ async function finishPasskey(
   if (identity !== undefined) {
     if ((await freshWriter(parts, call)).identity !== identity) throw new ApiError('invalid_token', TOO_LATE)
     await addPasskey(parts.context, siteOf(parts, call), { ...pending, identity }, response)
-    return json({}, cookieWith(signInCookie(parts.context.settings), ''))
+    return json({}, cookieWith(parts.context, 'sign-in', ''))
   }
   const person = await provenPerson(parts.context, siteOf(parts, call), pending, response)
-  return json({}, cookieWith(sessionCookie(parts.context.settings), await enter(parts, call, person)))
+  return json({}, cookieWith(parts.context, 'session', await enter(parts, call, person)))
 }
 
 async function listPasskeys(parts: SessionParts, call: Call): Promise<Answer<string>> {
@@ -340,7 +317,7 @@ async function listPasskeys(parts: SessionParts, call: Call): Promise<Answer<str
 /** The session of a write of this service's own page. Throws `forbidden`, `authentication_required`. */
 async function writer(parts: SessionParts, call: Call): Promise<Session> {
   requireOwnPage(call)
-  const secret = sessionSecretOf(call, parts.context.settings)
+  const secret = sessionSecretOf(call, parts.context)
   const session = secret === undefined ? undefined : await readSession(parts.context, digestOf(secret))
   if (!session) throw new ApiError('authentication_required')
   return session
@@ -395,15 +372,14 @@ function failedSignIn(
 
 /** The sign-in that has begun in this browser. Undefined if it took too long, or was answered. */
 function pendingOf<T extends { expiresAt: number }>(
-  { context: { sealer, runtime, settings } }: SessionParts,
+  { context }: SessionParts,
   call: Call,
   purpose: 'sign-in' | 'passkey',
   schema: z.ZodType<T>,
 ): T | undefined {
+  const { sealer, runtime } = context
   try {
-    const pending = schema.parse(
-      JSON.parse(sealer.open(purpose, cookieOf(call, signInCookie(settings)) ?? '')),
-    )
+    const pending = schema.parse(JSON.parse(sealer.open(purpose, cookieOf(call, context, 'sign-in') ?? '')))
     return pending.expiresAt > runtime.clock.now() ? pending : undefined
   } catch {
     // There is no cookie, or somebody changed it.

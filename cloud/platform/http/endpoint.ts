@@ -144,11 +144,11 @@ const isShared = ({ auth, rate }: Route): boolean =>
 /** Reads only the headers that the route's kind of credential needs. */
 class Credentials implements Presented {
   readonly #call: Call
-  readonly #settings: CloudContext['settings']
+  readonly #context: CloudContext
 
-  constructor(call: Call, { settings }: Pick<CloudContext, 'settings'>) {
+  constructor(call: Call, context: CloudContext) {
     this.#call = call
-    this.#settings = settings
+    this.#context = context
   }
 
   get apiKey(): string | undefined {
@@ -160,7 +160,7 @@ class Credentials implements Presented {
   }
 
   get session(): string | undefined {
-    return sessionSecretOf(this.#call, this.#settings)
+    return sessionSecretOf(this.#call, this.#context)
   }
 
   get address(): string {

@@ -12,19 +12,25 @@ import type { Call } from './answer.ts'
  * Firefox accept `Secure` at http://localhost and http://127.0.0.1, too.
  */
 const NAME = '__Host-larder'
-/** Cells share a host and its cookies, so each has its own name. */
-export const sessionCookie = ({ cell }: Pick<CloudSettings, 'cell'>): string =>
-  cell === 0 ? NAME : `${NAME}-${markOf(cell)}`
-/** The cookie of a sign-in that has begun. */
-export const signInCookie = (settings: Pick<CloudSettings, 'cell'>): string =>
-  `${sessionCookie(settings)}-sign-in`
+
+/** The cookie of a session, and the cookie of a sign-in that has begun. */
+type Kind = 'session' | 'sign-in'
+interface OfCell {
+  settings: Pick<CloudSettings, 'cell'>
+}
+
+/** Cells share a host and its cookies, so each cell has its own names. */
+function nameOf({ settings: { cell } }: OfCell, kind: Kind): string {
+  const name = cell === 0 ? NAME : `${NAME}-${markOf(cell)}`
+  return kind === 'session' ? name : `${name}-sign-in`
+}
 
 /** Longest time of a cookie that browsers accept (RFC 6265bis §5.5): the service ends sessions earlier. */
 const LONGEST_S = 400 * 86_400
 
 /** `Set-Cookie`. An empty value deletes the cookie. */
-export const cookieWith = (name: string, value: string, maxAgeS = LONGEST_S): string =>
-  generateCookie(name, value, {
+export const cookieWith = (context: OfCell, kind: Kind, value: string, maxAgeS = LONGEST_S): string =>
+  generateCookie(nameOf(context, kind), value, {
     path: '/',
     secure: true,
     httpOnly: true,
@@ -33,7 +39,8 @@ export const cookieWith = (name: string, value: string, maxAgeS = LONGEST_S): st
   })
 
 /** The value of a cookie. Undefined if the call has none. */
-export function cookieOf(call: Pick<Call, 'header'>, name: string): string | undefined {
+export function cookieOf(call: Pick<Call, 'header'>, context: OfCell, kind: Kind): string | undefined {
+  const name = nameOf(context, kind)
   const header = call.header('Cookie')
   return header === undefined ? undefined : parse(header, name)[name]
 }
@@ -46,11 +53,8 @@ export const isOwnPage = (call: Pick<Call, 'header'>): boolean =>
  * The secret of the call's session. Undefined if there is none, or if another origin makes the call. Throws `forbidden`
  * if a write lacks the header `X-CSRF-Token`.
  */
-export function sessionSecretOf(
-  call: Pick<Call, 'header' | 'c'>,
-  settings: Pick<CloudSettings, 'cell'>,
-): string | undefined {
-  const secret = cookieOf(call, sessionCookie(settings))
+export function sessionSecretOf(call: Pick<Call, 'header' | 'c'>, context: OfCell): string | undefined {
+  const secret = cookieOf(call, context, 'session')
   if (secret === undefined || !isOwnPage(call)) return undefined
   const isRead = call.c.req.method === 'GET' || call.c.req.method === 'HEAD'
   const sent = call.header('X-CSRF-Token') ?? ''
