@@ -176,7 +176,7 @@ describe('two cells behind one address', () => {
     expect([shop.status, shop.headers.get('location')]).toEqual([307, '/c1/shop/100000001'])
   })
 
-  test('a claim code enrols a board at the address of its cell, and at no other', async () => {
+  test('a claim code enrols a board only at the address of its cell', async () => {
     const [zero, one] = cells
     const { plant } = one
     const environment = { DATABASE_URL: plant.databaseUrl, CELL: '1' }
