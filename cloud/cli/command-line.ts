@@ -25,7 +25,7 @@ import { openDatabase, type CloudDatabase, type Queries } from '../platform/stor
 import { placeOf, storeProblem } from '../platform/store/outage.ts'
 import { takeCell } from '../platform/store/take-cell.ts'
 import { nearestOf } from '../platform/nearest.ts'
-import { tableOf, withHeadings } from './table.ts'
+import { escapedLines, tableOf, withHeadings } from './table.ts'
 import { noSealer } from '../platform/store/sealer.ts'
 
 /** Options of a subcommand, as typed; all take a value. */
@@ -117,9 +117,10 @@ export async function runCommandLine(
   { usage, subcommands, settings: listed = storeSettings }: CommandLine,
   args: readonly string[],
   environment: Environment,
-  terminal: Terminal = silent,
+  given: Terminal = silent,
 ): Promise<Outcome> {
   const [name = '', ...rest] = args
+  const terminal = given.columns === undefined ? given : withoutControls(given)
   const subcommand = subcommands[name]
   if (args.includes('--help') || args.includes('-h')) {
     const help = subcommand?.help?.() ?? helpText(usage, listed)
@@ -133,6 +134,7 @@ export async function runCommandLine(
           : `no such command: ${name}${suggestion(name, Object.keys(subcommands))}; --help lists them`,
       )
     const { config, json, ...options } = parse(subcommand, rest)
+    const shown = terminal.columns === undefined ? (text: string) => text : escapedLines
     const columns = json === undefined ? terminal.columns : undefined
     const settings = readAll(environment, config)
     const output = await execute(subcommand, { options, settings, environment, config, terminal })
@@ -140,15 +142,25 @@ export async function runCommandLine(
     const exitCode = subcommand.isFailure?.(output) === true ? 1 : 0
     const stdout =
       columns === undefined
-        ? textOf(output, subcommand.lines ?? false)
+        ? shown(textOf(output, subcommand.lines ?? false))
         : tableOf(output, columns, terminal.hasColours ?? false) +
           (subcommand.picture?.(output as Record<string, unknown>, settings) ?? '')
     return { exitCode, stdout, stderr: '' }
   } catch (error) {
     if (!(error instanceof Error)) throw error
-    return { exitCode: error instanceof UsageError ? 2 : 1, stdout: '', stderr: `error: ${error.message}\n` }
+    return {
+      exitCode: error instanceof UsageError ? 2 : 1,
+      stdout: '',
+      stderr: escapedLines(`error: ${error.message}\n`),
+    }
   }
 }
+
+/** Hubs and callers of the API have written parts of the output: a log's line, a name in a table of values. */
+const withoutControls = (terminal: Terminal): Terminal => ({
+  ...terminal,
+  print: (text) => terminal.print(escapedLines(text)),
+})
 
 /** The settings of the service. Throws a `UsageError` if one is wrong, or if the database would be called in clear. */
 function readAll(environment: Environment, config: string | undefined): SettingsOf<typeof cloudSettings> {

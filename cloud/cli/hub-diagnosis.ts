@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { filesOfTar } from '../../protocol/model/tar.ts'
-import { MAX_RECORDS, type Diagnosis } from '../../protocol/mqtt/diagnosis.ts'
+import { MAX_BUNDLE_BYTES, MAX_RECORDS, type Diagnosis } from '../../protocol/mqtt/diagnosis.ts'
 import { linesOf, readDiagnosis } from '../operations/hubs/diagnoses.ts'
 import { using } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
@@ -13,6 +13,8 @@ import { hubOf, numberOf, required } from './options.ts'
 
 /** Pause between two readings of a followed log. */
 const FOLLOW_MS = 1000
+/** A hub may be hostile: a packed megabyte can unpack to a gigabyte. Logs have a tenth of their size. */
+const MAX_UNPACKED_BYTES = 16 * MAX_BUNDLE_BYTES
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Reads logs and diagnostic archives of hubs. The service fetches them over MQTT. */
@@ -58,9 +60,19 @@ async function storeBundle(invocation: Invocation, runtime: Runtime): Promise<ob
   const file = invocation.options['to'] ?? `hub-${hubId}-${day}Z.tar.gz`
   const { content } = await readerOf(invocation, runtime, hubId)({ kind: 'bundle' }, { file })
   const archive = Buffer.from(content, 'base64')
+  const contents = contentsOf(archive)
+  if (!contents) throw new Error(`fault: the archive of hub ${hubId} cannot be read`)
   using('--to', file, 'used', () => writeFileSync(file, archive, { mode: 0o600 }))
-  const contents = [...filesOfTar(gunzipSync(archive)).keys()]
   return { hub_id: hubId, file, size_bytes: archive.length, contents }
+}
+
+/** The names of the files of an archive. Undefined if it is no archive, or would take too much memory. */
+function contentsOf(archive: Buffer): string[] | undefined {
+  try {
+    return [...filesOfTar(gunzipSync(archive, { maxOutputLength: MAX_UNPACKED_BYTES })).keys()]
+  } catch {
+    return undefined
+  }
 }
 
 /** `10m` in milliseconds. */

@@ -17,9 +17,13 @@ const paint = (style: Style, text: string): string => styleText(style, text, { v
 
 const styleOf = (text: string): Style | undefined => styles.find(([pattern]) => pattern.test(text))?.[1]
 
+const asInJson = (one: string): string => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`
+
 /** A terminal executes control characters, so a text shows them as JSON does. */
-const escaped = (text: string): string =>
-  text.replaceAll(/\p{Cc}/gu, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+const escaped = (text: string): string => text.replaceAll(/\p{Cc}/gu, asInJson)
+
+/** Lines for a terminal: every control character but line ends and tabs is shown as in JSON. */
+export const escapedLines = (text: string): string => text.replaceAll(/(?!\r?\n|\t)\p{Cc}/gu, asInJson)
 
 const cellOf = (value: unknown): string => {
   if (value === null || value === undefined) return '-'

@@ -10,12 +10,14 @@ export function tarOf(files: Readonly<Record<string, string>>, atMs: number): Bu
   return Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)])
 }
 
-/** The files of an archive of `tarOf`. */
+/** The files of an archive of `tarOf`. Throws if it is no such archive. */
 export function filesOfTar(archive: Buffer): Map<string, string> {
   const files = new Map<string, string>()
   for (let at = 0; at < archive.length && archive[at] !== 0;) {
     const name = archive.toString('latin1', at, at + 100).replace(/\0.*$/s, '')
     const size = Number.parseInt(archive.toString('latin1', at + 124, at + 135), 8)
+    // A negative size would lead back to an earlier header.
+    if (!(size >= 0)) throw new Error('this is no tar archive')
     files.set(name, archive.toString('utf8', at + BLOCK, at + BLOCK + size))
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK
   }

@@ -50,10 +50,11 @@ const logsOf = (lines: readonly object[], cursor = 'run.1'): Answer => ({
 })
 
 /** Runs a command and collects its printed lines. */
-async function hubs(args: readonly string[], signal = new AbortController().signal) {
+async function hubs(args: readonly string[], signal = new AbortController().signal, columns?: number) {
   let printed = ''
   const print = (text: string): void => void (printed += text)
-  const outcome: Outcome = await runCommandLine(hubCommands(runtime), args, environment, { print, signal })
+  const terminal = { print, signal, ...(columns !== undefined && { columns }) }
+  const outcome: Outcome = await runCommandLine(hubCommands(runtime), args, environment, terminal)
   return { ...outcome, printed }
 }
 
@@ -91,6 +92,40 @@ test('logs refuses an answer that cannot be unpacked, and prints at most the wan
     stderr: expect.stringMatching(/^error: fault/) as string,
   })
   expect(await hubs(args)).toMatchObject({ exitCode: 0, printed: '{"n":2}\n{"n":3}\n' })
+})
+
+test('logs escapes control characters of a hub on a terminal, and prints them unchanged elsewhere', async () => {
+  await connect()
+  const content = gzipSync('{"n":1}\n\u001b[2J\u009b31m\rhidden\u007f\tend')
+  const args = ['logs', '1', '--since', '10m']
+  answers = [
+    { content, cursor: null },
+    { content, cursor: null },
+  ]
+  const { signal } = new AbortController()
+  expect((await hubs(args, signal, 80)).printed).toBe(
+    '{"n":1}\n\\u001b[2J\\u009b31m\\u000dhidden\\u007f\tend\n',
+  )
+  expect((await hubs(args, signal)).printed).toBe('{"n":1}\n\u001b[2J\u009b31m\rhidden\u007f\tend\n')
+})
+
+test('bundle refuses an archive that unpacks to too much or is no archive, and stores no file', async () => {
+  await connect()
+  const file = join(folder, 'refused.tar.gz')
+  const backwards = tarOf({ 'log.jsonl': '' }, 0)
+  backwards.write('-0000001000', 124, 'latin1')
+  for (const archive of [
+    gzipSync(Buffer.alloc(81 * 1024 * 1024)),
+    Buffer.from('no gzip'),
+    gzipSync(backwards),
+  ]) {
+    answers = [{ content: archive, cursor: null }]
+    expect(await hubs(['bundle', '1', '--to', file])).toMatchObject({
+      exitCode: 1,
+      stderr: 'error: fault: the archive of hub 1 cannot be read\n',
+    })
+    expect(existsSync(file)).toBe(false)
+  }
 })
 
 test('bundle stores the archive for its user alone and lists its contents', async () => {
