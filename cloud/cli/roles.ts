@@ -49,7 +49,7 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
       async run({ db, options }) {
         const given = required(options, 'id')
         await db.transact(async (tx) => {
-          const revoked = /^\d+$/.test(given) ? await revokeRole(tx.q, Number(given)) : undefined
+          const revoked = /^\d+$/.test(given) ? await revokeRole(tx, Number(given)) : undefined
           if (!revoked) throw new Error(`no role has the id ${given}`)
           const act = { actor: COMMAND_LINE, action: 'roles.revoke', object: `role-${given}` }
           await appendAudits(tx.q, runtime, recordsOfGrant(act, revoked))

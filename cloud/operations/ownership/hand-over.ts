@@ -99,7 +99,7 @@ async function takeFromRoles(tx: Tx, hubId: number): Promise<string[]> {
     const before = JSON.parse(hubs) as number[]
     if (!before.includes(hubId)) continue
     const left = before.filter((each) => each !== hubId)
-    if (left.length === 0) await revokeRole(tx.q, id)
+    if (left.length === 0) await revokeRole(tx, id)
     else {
       await tx.q.deleteFrom('roles').where('id', '=', id).execute()
       await tx.q

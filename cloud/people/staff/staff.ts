@@ -158,7 +158,7 @@ function peopleHandlers(context: CloudContext): Handlers<PeopleRoute> {
         const known = (await listRoles(tx.q)).find(({ id }) => id === params.role_id)
         if (!known || !reach.role(known)) throw new ApiError('not_found')
         const name = (await namesOf(tx.q, [known])).get(known.identity) ?? null
-        await revokeRole(tx.q, known.id)
+        await revokeRole(tx, known.id)
         const { actor } = credential
         await recordRole(tx.q, context, { actor, action: 'roles.revoke' }, { ...known, name })
       })

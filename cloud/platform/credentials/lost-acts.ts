@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { appendAudit, type AuditRecord } from '../audit/audit.ts'
 import { timestamp } from '../calendar/timestamps.ts'
 import type { CloudContext } from '../context.ts'
-import type { Queries } from '../store/database.ts'
+import type { Queries, Tx } from '../store/database.ts'
 import { storedList } from '../stored-list.ts'
 import { revokeApiKey } from './api-keys.ts'
 import { listRoles, revokeRole } from './roles.ts'
@@ -17,21 +17,23 @@ const Act = z.object({
   object: z.string(),
   /** The person of a role. */
   identity: z.string().optional(),
+  /** The owner of the hub or of the API key, else the actor: they share the places of the file. */
+  owner: z.string().optional(),
 })
 type Act = z.infer<typeof Act>
 
 /** Executes an act again. Null: only a person can repeat it. */
 const repeats: Readonly<
-  Record<string, ((q: Queries, context: CloudContext, act: Act) => Promise<unknown>) | null>
+  Record<string, ((tx: Tx, context: CloudContext, act: Act) => Promise<unknown>) | null>
 > = {
-  'keys.revoke': (q, { runtime }, { object }) => revokeApiKey(q, runtime, object.slice('key-'.length)),
-  async 'roles.revoke'(q, _context, { object, identity, at }) {
+  'keys.revoke': ({ q }, { runtime }, { object }) => revokeApiKey(q, runtime, object.slice('key-'.length)),
+  async 'roles.revoke'(tx, _context, { object, identity, at }) {
     const id = Number(object.slice('role-'.length))
     // A restored database gives the number of a lost role to another one.
-    const known = (await listRoles(q, identity)).some((role) => role.id === id && role.createdAt <= at)
-    if (known) await revokeRole(q, id)
+    const known = (await listRoles(tx.q, identity)).some((role) => role.id === id && role.createdAt <= at)
+    if (known) await revokeRole(tx, id)
   },
-  'sessions.revoke': (q, _context, { object, at }) =>
+  'sessions.revoke': ({ q }, _context, { object, at }) =>
     q
       .deleteFrom('sessions')
       .where('identity', '=', object.slice('identity:'.length))
@@ -50,7 +52,10 @@ const repeats: Readonly<
 
 /** The oldest backup of the schedule has 12 months. */
 const STORED_MS = 400 * 86_400_000
-/** Stored acts of each action. An owner can add any number of acts to the log, and each start looks up all stored acts. */
+/**
+ * Stored acts of each action. An owner can add any number of acts to the log, and each start looks up all stored acts. Every
+ * owner has a share of these places.
+ */
 const STORED_PER_ACTION = 1000
 /** Rows of an action in one page, and pages of an action in one run. The next run reads the further rows. */
 const PAGE_ROWS = 500
@@ -85,11 +90,15 @@ export function openActs(context: CloudContext, folder: string): () => Promise<v
   return async () => {
     const now = runtime.clock.now()
     const since = now - STORED_MS
-    const readStored = () => file.read().filter(({ at }) => at >= since)
+    let repeated = new Set<string>()
+    // The record of its repetition replaces an act, also if a clock was ahead when the act happened.
+    const readStored = () =>
+      file.read().filter((act) => act.at >= since && !repeated.has(`${act.at} ${nameOf(act)}`))
     const stored = newestOf(readStored())
     if (!positions || (await lostOf(db.kysely, stored.slice(-PROBED_ACTS))).length > 0) {
       const lost = await lostOf(db.kysely, stored)
       if (lost.length > 0) await repeat(context, lost)
+      repeated = new Set(lost.map((act) => `${act.at} ${nameOf(act)}`))
     }
     const known: Act[] = []
     const next = new Map<string, Position>()
@@ -114,7 +123,7 @@ async function repeat(context: CloudContext, lost: readonly Act[]): Promise<void
   await db.transact(async (tx) => {
     for (const act of lost) {
       const execute = repeats[act.action] ?? null
-      await execute?.(tx.q, context, act)
+      await execute?.(tx, context, act)
       await appendAudit(tx.q, runtime, recordOf(act, execute ? 'executed' : 'lost'))
     }
   })
@@ -143,8 +152,26 @@ function newestOf(acts: readonly Act[]): Act[] {
   const byName = new Map(acts.toSorted(byTime).map((act) => [nameOf(act), act]))
   const newest = [...byName.values()].toSorted(byTime)
   return Object.keys(repeats)
-    .flatMap((name) => newest.filter(({ action }) => action === name).slice(-STORED_PER_ACTION))
+    .flatMap((name) => sharesOf(newest.filter(({ action }) => action === name)))
     .toSorted(byTime)
+}
+
+/** The newest acts of each owner. An owner gets the places that owners with fewer acts leave. */
+function sharesOf(acts: readonly Act[]): Act[] {
+  const byOwner = new Map<string, Act[]>()
+  for (const act of acts) {
+    const own = byOwner.get(act.owner ?? '')
+    if (own) own.push(act)
+    else byOwner.set(act.owner ?? '', [act])
+  }
+  let places = STORED_PER_ACTION
+  return [...byOwner.values()]
+    .toSorted((one, other) => one.length - other.length)
+    .flatMap((own, index) => {
+      const share = Math.min(own.length, Math.floor(places / (byOwner.size - index)))
+      places -= share
+      return share === 0 ? [] : own.slice(-share)
+    })
 }
 
 /** The acts that the audit log lacks. Each act is one look-up in the index of objects. */
@@ -169,6 +196,12 @@ function isKnown({ at, action, object, identity }: Act): RawBuilder<SqlBool> {
   return sql`exists (select 1 from audit_log where ${sql.join(conditions, sql` and `)})`
 }
 
+/** The owner of an act's hub, of the key that acted, or of the key that was changed. */
+const OWNER = sql<number | null>`coalesce(
+  (select owner_id from hubs where hubs.id = audit_log.hub_id),
+  (select owner_id from api_keys where prefix = case when actor like 'key:%' then substr(actor, 5) end),
+  (select owner_id from api_keys where prefix = case when object like 'key-%' then substr(object, 5) end))`
+
 /** The acts of an action after a position. `end`: the last row, if further rows follow it. */
 async function readActs(
   q: Queries,
@@ -180,7 +213,8 @@ async function readActs(
   for (let page = 0; page < PAGES; page += 1) {
     const rows = await q
       .selectFrom('audit_log')
-      .select(['id', 'at', 'action', 'hub_id', 'object', 'detail'])
+      .select(['id', 'at', 'action', 'hub_id', 'object', 'detail', 'actor'])
+      .select(OWNER.as('owner_id'))
       .where('action', '=', action)
       .where(sql<SqlBool>`(at, id) > (${end.at}, ${end.id})`)
       .orderBy('at')
@@ -195,7 +229,14 @@ async function readActs(
   return { acts, end }
 }
 
-function actOf({ at, action, hub_id, object, detail }: Omit<Act, 'identity'> & { detail: string }): Act {
+interface ActRow extends Omit<Act, 'identity' | 'owner'> {
+  detail: string
+  actor: string
+  owner_id: number | null
+}
+
+function actOf({ at, action, hub_id, object, detail, actor, owner_id }: ActRow): Act {
   const { identity } = JSON.parse(detail) as { identity?: unknown }
-  return { at, action, hub_id, object, ...(typeof identity === 'string' && { identity }) }
+  const owner = owner_id === null ? actor : `owner-${owner_id}`
+  return { at, action, hub_id, object, owner, ...(typeof identity === 'string' && { identity }) }
 }

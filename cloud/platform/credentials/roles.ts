@@ -1,7 +1,7 @@
 import { roleScopes, roleNames, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { AuditRecord } from '../audit/audit.ts'
-import type { Queries } from '../store/database.ts'
+import type { Queries, Tx } from '../store/database.ts'
 import { StoredHubs, type HubSelection } from './api-keys.ts'
 import { endSessionsOf } from './sessions.ts'
 
@@ -37,21 +37,27 @@ export async function grantRole(
  * its sessions and passkeys.
  */
 export async function revokeRole(
-  q: Queries,
+  tx: Tx,
   id: number,
 ): Promise<{ identity: string; role: string; hubs: HubSelection } | undefined> {
-  const row = await q
-    .deleteFrom('roles')
-    .where('id', '=', id)
-    .returning(['identity', 'role', 'hubs'])
-    .executeTakeFirst()
+  const { q } = tx
+  const found = await q.selectFrom('roles').select('identity').where('id', '=', id).executeTakeFirst()
+  if (!found) return undefined
+  const { identity } = found
+  // Of two revocations at once, the second waits here, and then sees that no role is left.
+  await tx
+    .forUpdate(q.selectFrom('roles').select('id').where('identity', '=', identity).orderBy('id'))
+    .execute()
+  const row = await q.deleteFrom('roles').where('id', '=', id).returning(['role', 'hubs']).executeTakeFirst()
   if (!row) return undefined
-  const { identity } = row
   if ((await listRoles(q, identity)).length === 0) {
-    await endSessionsOf(q, identity)
+    const passkeys = q.selectFrom('passkeys').select('id').where('identity', '=', identity)
+    // A passkey that is being added is stored under this lock: the deletion waits for it.
+    await tx.forUpdate(passkeys.orderBy('created_at')).execute()
     await q.deleteFrom('passkeys').where('identity', '=', identity).execute()
+    await endSessionsOf(q, identity)
   }
-  return { ...row, hubs: StoredHubs.parse(JSON.parse(row.hubs)) }
+  return { identity, role: row.role, hubs: StoredHubs.parse(JSON.parse(row.hubs)) }
 }
 
 /** The records of an act on a role or an invitation: one for each hub, because owners read the records of their hubs. */

@@ -47,7 +47,7 @@ const endings: Ending[] = [
       const { db, runtime } = service.shop.context
       const id = await grantRole(db.kysely, runtime, { identity: 'olga', role: 'owner', hubs: [1] })
       const headers = bearer(await service.tokenOf('olga'))
-      return { path: EVENTS, headers, end: () => revokeRole(db.kysely, id) }
+      return { path: EVENTS, headers, end: () => db.transact((tx) => revokeRole(tx, id)) }
     },
   },
   {

@@ -38,7 +38,7 @@ test('a role is valid at once, and is refused within a second of its removal', a
   expect(await status()).toBe(403)
   const role = await grantRole(context.db.kysely, runtime, { identity: 'ada', role: 'owner', hubs: '*' })
   expect(await status()).toBe(200)
-  await revokeRole(context.db.kysely, role)
+  await context.db.transact((tx) => revokeRole(tx, role))
   runtime.clock.advance(1000)
   expect(await status()).toBe(403)
 })

@@ -16,7 +16,7 @@ import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts
 import { virtualRuntime } from '../../../world/clock.ts'
 import { testContext } from '../../../world/context.ts'
 import { onEachDatabase } from '../../../world/database.ts'
-import { seedHub } from '../../../world/seeds.ts'
+import { seedHub, seedHubs } from '../../../world/seeds.ts'
 import { programFolder } from '../../support/program.ts'
 
 onEachDatabase('acts that a restored database lacks', (open) => {
@@ -59,7 +59,7 @@ onEachDatabase('acts that a restored database lacks', (open) => {
     runtime.clock.advance(1000)
     await revokeApiKey(q, runtime, prefix)
     await appendAudit(q, runtime, { ...act, action: 'keys.revoke', object: `key-${prefix}` })
-    await revokeRole(q, role)
+    await lost.db.transact((tx) => revokeRole(tx, role))
     await appendAudits(
       q,
       runtime,
@@ -173,6 +173,48 @@ onEachDatabase('acts that a restored database lacks', (open) => {
     await openActs(testContext(db, runtime), folder)()
     expect(spent().statements).toBeLessThanOrEqual(30)
     expect(await repeatedIn(db)).toEqual([])
+  })
+
+  test('the acts of an owner take no place of another owner’s acts of the same kind', async () => {
+    const folder = programFolder()
+    const runtime = virtualRuntime(1)
+    const db = await open()
+    await seedHubs(db)
+    const own = { ...executed, action: 'hubs.renew_password' }
+    const acts = (hubId: number, count: number) =>
+      numbersTo(count).map((number) => ({
+        ...own,
+        actor: `person:${number}`,
+        hubId,
+        object: `${hubId}/${number}`,
+      }))
+    await appendAudits(db.kysely, runtime, acts(1, 5))
+    runtime.clock.advance(1000)
+    await appendAudits(db.kysely, runtime, acts(2, 1900))
+    await openActs(testContext(db, runtime), folder)()
+    const stored = JSON.parse(readFileSync(join(folder, 'ended-rights.json'), 'utf8')) as { hub_id: number }[]
+    const countOf = (hubId: number) => stored.filter(({ hub_id }) => hub_id === hubId).length
+    expect([countOf(1), countOf(2)]).toEqual([5, 995])
+  })
+
+  test('a lost act of a clock that was ahead is repeated once', async () => {
+    const folder = programFolder()
+    const runtime = virtualRuntime(1)
+    const ahead = virtualRuntime(1)
+    ahead.clock.advance(86_400_000)
+    const db = await open()
+    const run = openActs(testContext(db, runtime), folder)
+    await appendAudits(db.kysely, ahead, removed([1]))
+    await run()
+    await run()
+    expect(await repeatedIn(db)).toEqual([])
+    await db.kysely.deleteFrom('audit_log').execute()
+    for (let runs = 0; runs < 3; runs += 1) {
+      await run()
+      runtime.clock.advance(30_000)
+    }
+    await openActs(testContext(db, runtime), folder)()
+    expect(await repeatedIn(db)).toEqual(['contact-1'])
   })
 
   test('a running service finds acts that a failover has lost, and acts that are committed late', async () => {
