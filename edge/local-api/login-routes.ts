@@ -147,10 +147,10 @@ function delayedChecks(access: LocalAccess, options: LoginOptions) {
   const ofPin = async (c: LocalContext, name: string, pin: string): Promise<Access | undefined> => {
     const sender = { network: networkOf(options.addressOf(c)), name }
     delay(c, guesses.delayOf(sender))
-    if (access.isBusy) delay(c, 1000)
+    if (access.isBusy(sender.network)) delay(c, 1000)
     // The check takes time. The attempt counts before it, so that concurrent attempts are delayed too.
     const succeed = guesses.count(sender)
-    const holder = await access.ofPin(name, pin)
+    const holder = await access.ofPin(sender.network, name, pin)
     if (holder !== undefined) succeed()
     return holder
   }

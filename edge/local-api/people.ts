@@ -10,14 +10,16 @@ export interface Access {
   person: string | null
 }
 
-/** Number of PINs that wait for their check; further ones are refused. */
+/** Number of PINs that wait for their check, of all networks and of one; further ones are refused. */
 const PINS_WAITING = 32
+const PINS_WAITING_PER_NETWORK = 4
 
 /** Access to the hub's page: by the shared token (`LOCAL_TOKEN`), or by a person's name and PIN. */
 export class LocalAccess {
   readonly #shared: string
   readonly #people: () => readonly PersonAtHub[]
-  #waiting = 0
+  /** Networks of the PINs that wait. */
+  readonly #waiting: string[] = []
   #lastCheck: Promise<unknown> = Promise.resolve()
 
   constructor({ token, people }: { token: string; people: () => readonly PersonAtHub[] }) {
@@ -31,23 +33,24 @@ export class LocalAccess {
     return isSameDigest(credential, this.#shared) ? { credential, person: null } : undefined
   }
 
-  /** Whether too many PINs wait for their check. */
-  get isBusy(): boolean {
-    return this.#waiting >= PINS_WAITING
+  /** Whether too many PINs wait for their check, of all networks or of this one. */
+  isBusy(network: string): boolean {
+    const own = this.#waiting.filter((each) => each === network).length
+    return own >= PINS_WAITING_PER_NETWORK || this.#waiting.length >= PINS_WAITING
   }
 
   /**
    * The access of a person; undefined if there is no such person, or if the PIN is wrong. One PIN is checked at a time:
    * the serial lines are read on the same few threads.
    */
-  async ofPin(name: string, pin: string): Promise<Access | undefined> {
-    this.#waiting += 1
+  async ofPin(network: string, name: string, pin: string): Promise<Access | undefined> {
+    this.#waiting.push(network)
     const check = this.#lastCheck.then(() => this.#checkPin(name, pin))
     this.#lastCheck = check.catch(() => {})
     try {
       return await check
     } finally {
-      this.#waiting -= 1
+      this.#waiting.splice(this.#waiting.indexOf(network), 1)
     }
   }
 

@@ -221,9 +221,16 @@ async function concurrentGuesses(senders: { network: string; name: string }[], f
 }
 const sixty = Array.from({ length: 60 }, (_, index) => index)
 
-test('of sixty concurrent wrong PINs of one network only the permitted twenty are checked', async () => {
+test('of sixty concurrent wrong PINs of one network only the permitted ones are checked', async () => {
   const senders = sixty.map((index) => ({ network: '192.0.2.1', name: `Name ${index}` }))
-  expect(await concurrentGuesses(senders, 20)).toEqual({ checked: 20, delayed: 40 })
+  expect(await concurrentGuesses(senders, 3)).toEqual({ checked: 3, delayed: 57 })
+})
+
+test('at most 4 PINs of one network wait for their check, so that other networks have places', async () => {
+  const one = sixty.map((index) => ({ network: '192.0.2.1', name: `Name ${index}` }))
+  expect(await concurrentGuesses(one, 20)).toEqual({ checked: 4, delayed: 56 })
+  const others = sixty.slice(0, 28).map((index) => ({ network: `192.0.3.${index}`, name: `Other ${index}` }))
+  expect(await concurrentGuesses([...one, ...others], 20)).toEqual({ checked: 32, delayed: 56 })
 })
 
 test('of sixty concurrent wrong PINs of one name only the permitted ones are checked, from any network', async () => {
