@@ -44,7 +44,7 @@ export async function revokeRole(
   const found = await q.selectFrom('roles').select('identity').where('id', '=', id).executeTakeFirst()
   if (!found) return undefined
   const { identity } = found
-  // Of two revocations at once, the second waits here, and then sees that no role is left.
+  // A simultaneous second revocation waits here, and then sees that no role is left.
   await tx
     .forUpdate(q.selectFrom('roles').select('id').where('identity', '=', identity).orderBy('id'))
     .execute()

@@ -43,9 +43,10 @@ onEachDatabase('the revocation of a role', (open) => {
       .values({ ...passkey, created_at: 1 })
       .execute()
     const passkeys = () => db.kysely.selectFrom('passkeys').select('id').execute()
+    const kind = await db.transact((tx) => Promise.resolve(tx.kind))
     /** PostgreSQL: a transaction waits for a lock. SQLite runs one transaction at a time. */
     const waits = async (): Promise<void> => {
-      if ((await db.transact((tx) => Promise.resolve(tx.kind))) === 'sqlite') return
+      if (kind === 'sqlite') return
       const query = sql<{ count: string }>`select count(*) as count from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'`
       await expect.poll(async () => Number((await query.execute(db.kysely)).rows[0]!.count)).toBe(1)
