@@ -57,7 +57,7 @@ onEachDatabase('the revocation of a role', (open) => {
   test('the last role of a person ends a passkey that is being added at that moment', async () => {
     const { db, ids, passkeys, waits } = await ann(1)
     const slow = held(db)
-    const response = new Authenticator().register({ challenge }, ORIGIN)
+    const response = { ...new Authenticator().register({ challenge }, ORIGIN), label: null }
     const adding = addPasskey(
       testContext(slow.db, runtime),
       new URL(ORIGIN),
