@@ -31,7 +31,11 @@ export interface HubOptions {
   lastError?: string | undefined
   isStart?: boolean
   desired?:
-    Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'report' | 'onReport'> | undefined
+    | Pick<
+        DesiredStates,
+        'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'noteFirmware' | 'report' | 'onReport'
+      >
+    | undefined
   description?: HardwareDescription
   images?: CoreOptions['images']
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]

@@ -13,17 +13,19 @@ export const certificateOf = (q: Queries, hubId: number, now: number) =>
     .limit(1)
     .executeTakeFirst()
 
-/** Revokes the valid certificates of a hub. Returns their serial numbers. */
+/**
+ * Revokes the certificates of a hub. Returns the serial numbers of those that were valid. Expired ones are revoked, too, because
+ * the session of an expired certificate stays open while the hub has a later one.
+ */
 export async function revokeCertificates(tx: Tx, hubId: number, now: number): Promise<string[]> {
   const rows = await tx.q
     .updateTable('hub_certificates')
     .set({ revoked_at: now })
     .where('hub_id', '=', hubId)
     .where('revoked_at', 'is', null)
-    .where('expires_at', '>', now)
-    .returning('serial')
+    .returning(['serial', 'expires_at'])
     .execute()
-  return rows.map(({ serial }) => serial)
+  return rows.flatMap(({ serial, expires_at }) => (expires_at > now ? [serial] : []))
 }
 
 /** Revoked certificates of all hubs or of one, the latest last. An expired certificate needs no revocation any more. */

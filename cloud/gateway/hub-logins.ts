@@ -50,14 +50,27 @@ const passwordsOf = statement((q, hub: { hubId: number; now: number }) =>
   withLogin(q, hub.now).where('id', '=', hub.hubId),
 )
 
-/** Certificates that are valid, of hubs that may communicate. */
+/**
+ * Certificates of hubs that may communicate, which are not revoked and are valid, or have a valid successor. A hub that has renewed its
+ * certificate keeps its session after the end of the former one: a command that is being executed would get no answer otherwise.
+ * TLS refuses an expired certificate at the sign-in.
+ */
 const withCertificate = (q: Queries, now: number) =>
   q
     .selectFrom('hub_certificates')
     .innerJoin('hubs', 'hubs.id', 'hub_certificates.hub_id')
     .select(['hub_certificates.hub_id', 'hub_certificates.serial'])
     .where('hub_certificates.revoked_at', 'is', null)
-    .where('hub_certificates.expires_at', '>', now)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('hub_certificates as latest')
+          .select('latest.serial')
+          .whereRef('latest.hub_id', '=', 'hub_certificates.hub_id')
+          .whereRef('latest.issued_at', '>=', 'hub_certificates.issued_at')
+          .where('latest.revoked_at', 'is', null)
+          .where('latest.expires_at', '>', now),
+      ),
+    )
     .where((eb) => maySpeak(eb, now))
 
 const validCertificates = statement((q, login: { hubId: number; serial: string; now: number }) =>

@@ -5,7 +5,7 @@ import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import type { ControllerEvents, Controllers } from '../hardware/controllers.ts'
-import type { DesiredStates } from '../desired/desired-states.ts'
+import type { DesiredStates, FirmwareOutcome } from '../desired/desired-states.ts'
 import type { Doors } from '../hardware/doors.ts'
 import type { State } from '../journal/state.ts'
 import type { Outbox } from '../journal/outbox.ts'
@@ -42,7 +42,7 @@ export interface CoreOptions {
    */
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** The desired state of the cloud. Absent: the hub ignores it. */
-  desired?: Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing'>
+  desired?: Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'noteFirmware'>
   /** The newest firmware of each kind of controllers. Absent: the hub updates none. */
   images?: readonly FirmwareImage[]
   gpio: GpioLines
@@ -78,6 +78,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'>
   images: readonly FirmwareImage[]
   /** By controller id: the firmware of its own board on the present connection. */
   firmware: Map<string, BoardFirmware>
+  /** The outcome that was noted last. */
+  firmwareOutcome: FirmwareOutcome | undefined
   controllers: Controllers
   state: State
   layout: Layout

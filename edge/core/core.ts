@@ -162,6 +162,7 @@ function partsOf(options: CoreOptions) {
     storeId: storeIdOf(store, state, runtime.random),
     images: options.images ?? [],
     firmware: new Map(),
+    firmwareOutcome: undefined,
     otherBoards: new Map(),
     ownBoots: new Map(),
     knownMemories: new Map(state.controllers.all().map((known) => [known.id, known.memory_id])),

@@ -6,6 +6,8 @@ export interface FirmwareAttempt {
   kind: string
   build: number
   sum: string
+  /** The memory id of its board. Absent: an earlier version of the hub's service wrote the attempt. */
+  memory?: string | undefined
   /** How often the controller was ordered to run it. */
   tries: number
   /** Why the hub gave the image up. */

@@ -1,11 +1,13 @@
 import type { FrameBody, Refusal } from '../../protocol/serial/frames.ts'
+import type { FirmwareOutcome } from '../desired/desired-states.ts'
 import type { FirmwareImage } from '../hardware/firmware-images.ts'
 import type { FirmwareRequest } from '../hardware/link-state.ts'
 import type { Context } from './context.ts'
-import { checkUpdates } from './housekeeping.ts'
+import { checkUpdates, failedFirmware } from './housekeeping.ts'
 import { binDevice } from './layout.ts'
 import {
   firmwareStep,
+  isHeldByUpdate,
   isUpdating,
   newBoard,
   type BoardFirmware,
@@ -21,10 +23,18 @@ import {
 /** Time in which a controller sends FW after it took FWQ, and restarts after it took USE. */
 const GRACE_MS = 30_000
 
-/** A controller has connected. Only the hub's own controllers are updated. */
-export function meetFirmware({ firmware, images, devices }: Context, controller: string): void {
+/**
+ * A controller has connected. Only the hub's own controllers are updated. A verdict belongs to the board that caused it, so
+ * another board on the line begins again.
+ */
+export function meetFirmware(context: Context, controller: string): void {
+  const { firmware, images, devices } = context
   firmware.delete(controller)
-  if (images.length > 0 && devices.isUp(controller)) firmware.set(controller, newBoard())
+  if (!devices.isUp(controller)) return
+  const memory = attemptOf(context, controller)?.memory
+  if (memory !== undefined && memory !== memoryOf(context, controller))
+    setAttempt(context, controller, undefined)
+  if (images.length > 0) firmware.set(controller, newBoard())
 }
 
 /** The connection is lost. A controller that restarts for its new firmware stays the only one under update. */
@@ -97,6 +107,7 @@ function noteRefused(
 
 /** Requests the next step of each controller. Returns the milliseconds until time alone requires a step. */
 export function watchFirmware(context: Context): number | undefined {
+  noteOutcome(context)
   const { firmware, images, layout } = context
   if (images.length === 0) return undefined
   const waits = layout.controllers.flatMap((controller) => {
@@ -104,6 +115,32 @@ export function watchFirmware(context: Context): number | undefined {
     return (board && takeStep(context, controller, board)) ?? []
   })
   return waits.length > 0 ? Math.min(...waits) : undefined
+}
+
+/** The rollout of the hub's release waits for the firmware, and counts the hub as failed if it is given up (MQTT SPEC §12). */
+function noteOutcome(context: Context): void {
+  const { store, desired } = context
+  if (!desired) return
+  const outcome = outcomeOf(context)
+  if (JSON.stringify(outcome) === JSON.stringify(context.firmwareOutcome)) return
+  store.afterCommit(() => {
+    context.firmwareOutcome = outcome
+    desired.noteFirmware(context.software, outcome)
+  })
+}
+
+function outcomeOf(context: Context): FirmwareOutcome {
+  const { layout, firmware, runtime, startedAt, settings } = context
+  const [failed] = failedFirmware(context)
+  if (failed) return { error: failed.join(': ') }
+  const mayConnect = runtime.clock.monotonic() - startedAt < settings.firmware.afterMs
+  const isPending = layout.controllers.some((controller) => {
+    const board = firmware.get(controller)
+    if (!board) return mayConnect
+    if (!board.about) return board.about === undefined
+    return isHeldByUpdate(board) || (imageOf(context, board.about.kind)?.build ?? 0) > board.about.build
+  })
+  return isPending && context.images.length > 0 ? 'pending' : 'done'
 }
 
 function takeStep(context: Context, controller: string, board: BoardFirmware): number | undefined {
@@ -202,16 +239,22 @@ function begin(context: Context, controller: string, board: BoardFirmware, image
 function countTry(context: Context, controller: string, { kind, build, sum }: FirmwareImage): void {
   const present = attemptOf(context, controller)
   const tries = present?.sum === sum ? present.tries : 0
-  setAttempt(context, controller, { kind, build, sum, tries: tries + 1, error: null })
+  const memory = memoryOf(context, controller)
+  setAttempt(context, controller, { kind, build, sum, memory, tries: tries + 1, error: null })
 }
 
 function giveUp(context: Context, controller: string, image: FirmwareImage, error: string): void {
   const { kind, build, sum } = image
   context.log.error({ controller, firmware: build, error }, 'the hub gives a firmware up')
   const present = attemptOf(context, controller)
-  setAttempt(context, controller, { kind, build, sum, tries: present?.tries ?? 0, error })
+  const memory = memoryOf(context, controller)
+  setAttempt(context, controller, { kind, build, sum, memory, tries: present?.tries ?? 0, error })
   Object.assign(context.firmware.get(controller) ?? {}, { sent: undefined, bytes: undefined })
 }
+
+/** The memory id of the board on a controller's line (serial SPEC §8). */
+const memoryOf = ({ state }: Context, controller: string): string | undefined =>
+  state.controllers.find(controller)?.memory_id
 
 const attemptOf = ({ state }: Context, controller: string): FirmwareAttempt | undefined =>
   state.facts.get('firmware')[controller]

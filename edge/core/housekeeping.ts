@@ -151,21 +151,25 @@ const FAILED = 'update_failed'
  * again, until it uses another one.
  */
 export function checkUpdates(context: Context): void {
-  const { state, desired, images } = context
+  const { state, desired } = context
   const [settings, release] = [desired?.failed(), desired?.failedUpdate()]
   const failed = new Map([
     ...(settings ? [[settingsSubject(settings.version), settings.error] as const] : []),
     ...(release ? [[versionSubject(release.version), release.error] as const] : []),
-    ...Object.entries(state.facts.get('firmware')).flatMap(([controller, { build, sum, error }]) =>
-      error !== null && images.some((image) => image.sum === sum)
-        ? [[controllerSubject(controller), `firmware ${build}: ${error}`] as const]
-        : [],
-    ),
+    ...failedFirmware(context),
   ])
   for (const { code, subject } of state.alarms.all())
     if (code === FAILED && !failed.has(subject)) setAlarm(context, FAILED, subject, false, '')
   for (const [subject, error] of failed) setAlarm(context, FAILED, subject, true, error)
 }
+
+/** The controllers that the present images have failed at, with the reasons. */
+export const failedFirmware = ({ state, images }: Context): [subject: string, error: string][] =>
+  Object.entries(state.facts.get('firmware')).flatMap(([controller, { build, sum, error }]) =>
+    error !== null && images.some((image) => image.sum === sum)
+      ? [[controllerSubject(controller), `firmware ${build}: ${error}`]]
+      : [],
+  )
 
 /**
  * Alarms that depend on time: silent controllers, unreadable lines, doors that stay open. The actor checks

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { DesiredState } from '../../protocol/mqtt/cloud-entries.ts'
-import type { Hello } from '../../protocol/mqtt/session.ts'
+import type { Hello, UpdateReport } from '../../protocol/mqtt/session.ts'
 import { desiredSettingProblem } from '../../protocol/settings/hub.ts'
 import { StorageError, storageReasonOf } from '../journal/storage-error.ts'
 import { replaceText } from '../replace-text.ts'
@@ -39,6 +39,9 @@ export interface Overrides {
   hardware: Readonly<Record<string, unknown>> | null
 }
 
+/** Whether the controllers of the hub run the newest firmware that the hub has. */
+export type FirmwareOutcome = 'pending' | 'done' | { error: string }
+
 const MAX_ERROR = 300
 
 export const desiredFile = (store: string): string => `${store}.desired.json`
@@ -47,6 +50,8 @@ export class DesiredStates {
   readonly #path: string
   readonly #updates: ReturnType<typeof updateFiles>
   #update: UpdateState = IDLE
+  /** The controllers' firmware, and the version of the service that noted it. */
+  #firmware: { software: string; outcome: FirmwareOutcome } | undefined
   /** Called when `report` has changed. */
   onReport: () => void = () => {}
   #versions: Versions | undefined
@@ -93,7 +98,7 @@ export class DesiredStates {
   /** For the hello. */
   report(): Hello['desired'] {
     if (!this.#versions) return undefined
-    const update = reportOf(this.#update)
+    const update = this.#withFirmware(reportOf(this.#update))
     return {
       applied: this.#versions.applied?.version ?? null,
       failed: this.failed(),
@@ -101,15 +106,30 @@ export class DesiredStates {
     }
   }
 
+  /** A release has succeeded when the controllers run its firmware. Its hub has failed if it gives that firmware up. */
+  #withFirmware(report: UpdateReport | null): UpdateReport | null {
+    if (report?.state !== 'succeeded' || this.#firmware?.software !== `larder-edge ${report.version}`)
+      return report
+    const { outcome } = this.#firmware
+    if (outcome === 'done') return report
+    if (outcome === 'pending') return { ...report, state: 'confirming' }
+    return { ...report, state: 'failed', error: outcome.error.slice(0, MAX_ERROR) }
+  }
+
+  /** Whether the controllers run the newest firmware of this version of the service. */
+  noteFirmware(software: string, outcome: FirmwareOutcome): void {
+    this.#change(() => (this.#firmware = { software, outcome }))
+  }
+
   /** Reads the progress of the updater. */
   checkUpdate(): void {
-    const before = JSON.stringify(this.report())
-    try {
-      this.#update = readJson(this.#updates.state, UpdateState) ?? IDLE
-    } catch {
-      // The file is of another version, or the card fails.
-    }
-    if (JSON.stringify(this.report()) !== before) this.onReport()
+    this.#change(() => {
+      try {
+        this.#update = readJson(this.#updates.state, UpdateState) ?? IDLE
+      } catch {
+        // The file is of another version, or the card fails.
+      }
+    })
   }
 
   /** The release that the hub did not keep. */
@@ -187,8 +207,12 @@ export class DesiredStates {
   }
 
   #take(versions: Versions): void {
+    this.#change(() => (this.#versions = versions))
+  }
+
+  #change(change: () => void): void {
     const before = JSON.stringify(this.report())
-    this.#versions = versions
+    change()
     if (JSON.stringify(this.report()) !== before) this.onReport()
   }
 }

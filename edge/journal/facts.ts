@@ -61,6 +61,7 @@ const Attempt = z.object({
   kind: z.string(),
   build: z.int(),
   sum: z.string(),
+  memory: z.string().optional(),
   tries: z.int(),
   error: z.string().nullable(),
 })

@@ -95,7 +95,7 @@ export class Board {
 
   readonly desired: Pick<
     DesiredStates,
-    'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'report' | 'onReport'
+    'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'noteFirmware' | 'report' | 'onReport'
   > = {
     offer: ({ software }) => {
       if (software === undefined) return
@@ -103,6 +103,7 @@ export class Board {
       this.#wake()
     },
     failed: () => this.#node.failed,
+    noteFirmware() {},
     failedUpdate: () => {
       const report = reportOf(this.#update)
       return report?.state === 'failed' ? { version: report.version, error: report.error! } : null

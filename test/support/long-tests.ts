@@ -5,6 +5,7 @@
 export const long: readonly string[] = [
   'test/simulation/mutants-noticed.test.ts',
   'test/process/money-kill.test.ts',
+  'test/process/renewals.test.ts',
   'test/process/owners-are-notified.test.ts',
   'test/process/scenarios.test.ts',
   'test/process/chaos.test.ts',

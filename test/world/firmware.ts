@@ -18,3 +18,12 @@ export function firmwareOf(controller: Controller): string {
   const running = controller.flash().findLast((entry): entry is { running: Running } => 'running' in entry)
   return running ? `${running.running.build} ${running.running.state}` : '1 kept'
 }
+
+/** The desired state of a cloud that sends none. */
+export const noDesired = {
+  offer() {},
+  failed: () => null,
+  failedUpdate: () => null,
+  isMissing: () => false,
+  noteFirmware() {},
+}

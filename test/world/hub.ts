@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createCore } from '../../edge/core/core.ts'
 import { defaultCoreSettings, defaultLinkSettings } from '../../protocol/settings/hub-limits.ts'
+import type { FirmwareOutcome } from '../../edge/desired/desired-states.ts'
 import type { FirmwareImage } from '../../edge/hardware/firmware-images.ts'
 import type { HubCore } from '../../edge/core/hub-core.ts'
 import { createControllers } from '../../edge/hardware/controllers.ts'
@@ -10,7 +11,7 @@ import type { GpioLines, LinesProblem } from '../../protocol/model/hardware.ts'
 import { locationKey } from '../../protocol/model/location.ts'
 import { silentLog, type Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
-import type { CloudEntry, HubConfig, QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
+import type { CloudEntry, QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
 import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import { HubEntry } from '../../protocol/mqtt/hub-entries.ts'
@@ -24,6 +25,8 @@ import { simulatedHardware, stockedFacings } from '../simulation/hardware.ts'
 import { uuid } from '../support/uuid.ts'
 import { virtualClock, type VirtualClock } from './clock.ts'
 import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
+import { noDesired } from './firmware.ts'
+import { config } from './hub-config.ts'
 import { checkedStore } from './checked-store.ts'
 
 /** Thrown by a checkpoint to end a life. */
@@ -35,15 +38,6 @@ interface Life {
 }
 
 export const SESSION = 'a'.repeat(32)
-export const config: HubConfig = {
-  accepting_orders: true,
-  disabled_bins: [],
-  disabled_fridges: [],
-  confirmed_fridges: [],
-  prepare_timeout_ms: 600_000,
-  unclaimed_timeout_ms: 3_600_000,
-  people: [],
-}
 
 /**
  * A hub's core on the simulated hardware, with its journal in memory and a cloud that the test plays. The
@@ -81,6 +75,8 @@ export class TestHub {
   lastError: string | undefined
   certificates: { name: string; endsAt: number }[] = []
   images: readonly FirmwareImage[] = []
+  /** What the hub has noted about the firmware of its controllers. */
+  readonly firmwareOutcomes: FirmwareOutcome[] = []
   /** The settings of the hub's next life. */
   settings = defaultCoreSettings
 
@@ -151,6 +147,7 @@ export class TestHub {
         lastError: this.lastError,
         certificates: () => this.certificates,
         images: this.images,
+        desired: { ...noDesired, noteFirmware: (_, outcome) => this.firmwareOutcomes.push(outcome) },
         checkpoint,
       })
       this.core.start()

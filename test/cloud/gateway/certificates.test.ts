@@ -2,6 +2,7 @@ import { connect as connectTls } from 'node:tls'
 import { MqttClient, type IClientOptions } from 'mqtt'
 import { expect, onTestFinished, test } from 'vitest'
 import { newSerial, openAuthority } from '../../../cloud/enrolment/authority.ts'
+import { revokeCertificates } from '../../../cloud/gateway/hub-certificates.ts'
 import { revokeHub } from '../../../cloud/enrolment/enrol.ts'
 import { startEmbeddedBroker } from '../../../cloud/gateway/broker-embedded.ts'
 import { renewPassword } from '../../../cloud/operations/hubs/create-hub.ts'
@@ -180,6 +181,28 @@ test('a revoked certificate ends the open session within the interval of the che
   expect((await connect(password)).outcome).not.toBe('connected')
   expect((await connect({ ...password, password: renewed.password })).outcome).toBe('connected')
   expect((await connect({ clientId: 'hub-1' }, certificate)).outcome).not.toBe('connected')
+})
+
+test('a session stays open after the end of its certificate while the hub has the next one, and ends when another board is enrolled', async () => {
+  const { db, certify, connect } = await world()
+  const now = runtime.clock.now()
+  const sessionOf = async (hubId: number) =>
+    (await connect({ clientId: `hub-${hubId}` }, await certify(hubId))).client
+  const [renewed, late] = [await sessionOf(1), await sessionOf(2)]
+  const isOver = closed(renewed)
+  const isLate = closed(late)
+  await certify(1, { validity: { ...own, from: own.from + 1 } })
+  await db.kysely
+    .updateTable('hub_certificates')
+    .set({ expires_at: now - 1 })
+    .where('issued_at', '=', own.from)
+    .execute()
+  await isLate
+  await renewed.publishAsync(upTopic(1, 'entries'), '{}', { qos: 1 })
+  expect(renewed.connected).toBe(true)
+  expect(await db.transact((tx) => revokeCertificates(tx, 1, now))).toHaveLength(1)
+  await certify(1)
+  await isOver
 })
 
 test('a hub with a password cannot ask for a certificate', async () => {

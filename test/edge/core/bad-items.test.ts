@@ -5,7 +5,8 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import { uuid } from '../../support/uuid.ts'
-import { config, TestHub } from '../../world/hub.ts'
+import { TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 /** Applies these entries as the first of the cloud's stream. */
 function received(bench: TestHub, bodies: readonly CloudEntry[]): Inbox {

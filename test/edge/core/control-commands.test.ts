@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
 import { uuid } from '../../support/uuid.ts'
-import { config, Crash, TestHub } from '../../world/hub.ts'
+import { Crash, TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 const cycle = { name: 'cycle_bin', bin: 1, cycles: 3 } as const
 const actions = (bench: TestHub): string[] => bench.motions().map((act) => act.action)

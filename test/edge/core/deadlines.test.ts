@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { config, TestHub } from '../../world/hub.ts'
+import { TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 const MINUTE = 60_000
 

@@ -99,6 +99,55 @@ describe('an update of the controllers’ firmware', () => {
     expect(failed(bench)).toEqual(['controller bins: firmware 2: the controller refuses it: bad_signature'])
   })
 
+  test('another board on the line begins again, and the other controllers get the image that its former board failed at', () => {
+    const bench = hubWith()
+    const image = bench.images[0]!
+    const [memory] = bench.journal
+      .prepare<[], string>("SELECT memory_id FROM controllers WHERE id = 'bins'")
+      .pluck()
+      .all()
+    const verdict = {
+      kind: image.kind,
+      build: 2,
+      sum: image.sum,
+      memory,
+      tries: 3,
+      error: 'the controller keeps firmware 1',
+    }
+    bench.kill()
+    const insert = bench.journal.prepare("INSERT INTO meta VALUES ('firmware', ?)")
+    insert.run(JSON.stringify({ bins: verdict }))
+    bench.begin()
+    bench.run(15 * MINUTE)
+    expect([builds(bench), failed(bench)]).toEqual([
+      OLD,
+      ['controller bins: firmware 2: the controller keeps firmware 1'],
+    ])
+    bench.fault('used_board', 'bins')
+    bench.run(10_000)
+    bench.core.takeOverController('bins')
+    bench.run(5 * MINUTE)
+    expect([builds(bench), failed(bench)]).toEqual([NEW, []])
+  })
+
+  test('the hub notes that its firmware is pending from the start until all controllers run it, or until one fails', () => {
+    const bench = hubWith()
+    bench.run(9 * MINUTE)
+    expect(bench.firmwareOutcomes).toEqual(['pending'])
+    bench.run(2 * MINUTE)
+    expect([builds(bench), bench.firmwareOutcomes]).toEqual([NEW, ['pending', 'done']])
+    const failing = hubWith(makeImage({ build: 2 }, HANGS))
+    failing.run(60 * MINUTE)
+    const error = 'controller bins: firmware 2: the controller keeps firmware 1'
+    expect(failing.firmwareOutcomes).toEqual(['pending', { error }])
+    const silent = hubWith()
+    silent.room.power('off', 'vending')
+    silent.run(60 * MINUTE)
+    expect(silent.firmwareOutcomes.at(-1)).toBe('done')
+    const without = TestHub.ready()
+    expect(without.firmwareOutcomes).toEqual(['done'])
+  })
+
   test('a hub whose controllers know no updates uses them as before', () => {
     const bench = new TestHub(1, new Map(CONTROLLERS.map((id) => [id, 2])))
     bench.images = [imageOf(makeImage({ build: 2 }))]

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { judgeFridge, type FridgeFacts } from '../../../edge/core/fridges.ts'
-import { config, TestHub } from '../../world/hub.ts'
+import { TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 const MINUTE = 60_000
 

@@ -40,6 +40,29 @@ test('a full disk stops sales, and orders in progress continue when there is spa
   expect(bench.stockErrors()).toEqual([])
 })
 
+test('a result that finds no space is repeated by its controller, also after restarts of both, and is booked once', () => {
+  const bench = TestHub.ready()
+  bench.isChecked = false
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+  bench.queue(1, { 4: 3 }, { start_by: bench.core.cloudNow() + 120 * MINUTE })
+  bench.runUntil(() => bench.dispenses().length === 1)
+  fill(bench)
+  bench.run(10 * MINUTE)
+  bench.fault('brown_out', 'vending')
+  bench.run(10 * MINUTE)
+  bench.restart()
+  bench.run(10 * MINUTE)
+  expect([bench.alive, bench.dispenses().length]).toEqual([true, 1])
+  expect(bench.entries('stock.dropped')).toEqual([])
+  relieve(bench)
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 10 * MINUTE)).toBe(true)
+  bench.run(5 * MINUTE)
+  expect(bench.dispenses()).toHaveLength(3)
+  expect(bench.entries('stock.dropped')).toHaveLength(3)
+  expect([bench.stockErrors(), bench.core.unknownOperations()]).toEqual([[], []])
+  expect(bench.core.health().accepting_orders).toBe(true)
+})
+
 test('I1: on a full disk an operation that cannot be journaled does not move, and its caller gets the error', () => {
   const bench = TestHub.ready()
   fill(bench)

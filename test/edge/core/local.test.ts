@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { stockedFacings } from '../../simulation/hardware.ts'
 import { uuid } from '../../support/uuid.ts'
-import { config, TestHub } from '../../world/hub.ts'
+import { TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 test('actions of people at the hub are in its ledger, with their changes', () => {
   const bench = TestHub.ready()

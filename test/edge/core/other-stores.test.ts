@@ -3,7 +3,8 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { HubEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { uuid } from '../../support/uuid.ts'
-import { config, TestHub } from '../../world/hub.ts'
+import { TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
 

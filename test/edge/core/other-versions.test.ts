@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { uuid } from '../../support/uuid.ts'
-import { config, TestHub } from '../../world/hub.ts'
+import { TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 /** Stores a fact of the journal under this name, as another version of the service would. */
 function storeAs(bench: TestHub, key: string, value: unknown): void {

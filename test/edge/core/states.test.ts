@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import type { State } from '../../../protocol/mqtt/hub-entries.ts'
 import { uuid } from '../../support/uuid.ts'
 import { stockedFacings } from '../../simulation/hardware.ts'
-import { config, TestHub } from '../../world/hub.ts'
+import { TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 const settled = (bench: TestHub, order = 1): boolean =>
   !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')

@@ -8,6 +8,8 @@ import { updateFiles } from '../../../edge/update/files.ts'
 import type { DesiredState } from '../../../protocol/mqtt/cloud-entries.ts'
 import { demoHub } from '../../support/demo-hub.ts'
 
+const ROLLOUT = '019a0000-0000-7000-8000-000000000001'
+
 function card() {
   const folder = mkdtempSync(join(tmpdir(), 'larder-desired-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -118,11 +120,35 @@ test('a hub without a trusted root of releases stores the root of its first rele
   const release = (root: string) => ({
     version: '2026.3.1+1',
     url: 'https://larder.example/releases',
-    rollout: '019a0000-0000-7000-8000-000000000001',
+    rollout: ROLLOUT,
     root,
   })
   start().offer({ ...version(1), software: release('first') })
   start().offer({ ...version(1), software: release('of a stolen cloud') })
   expect(readFileSync(files.root, 'utf8')).toBe('first')
   expect(JSON.parse(readFileSync(files.desired, 'utf8'))).not.toHaveProperty('root')
+})
+
+test('a release has succeeded when the controllers run its firmware, and has failed when the hub gives that firmware up', () => {
+  const { start, store } = card()
+  start().offer(version(1))
+  const release = { version: '2026.3.1+1', url: 'https://larder.example', rollout: ROLLOUT }
+  const succeeded = { now: { step: 'idle' }, last: { release, error: null } }
+  writeFileSync(updateFiles(store).state, JSON.stringify(succeeded))
+  const states = start()
+  let reports = 0
+  states.onReport = () => (reports += 1)
+  const update = () => states.report()?.update
+  const about = { version: release.version, rollout: ROLLOUT }
+  expect(update()).toEqual({ ...about, state: 'succeeded' })
+  states.noteFirmware('larder-edge 2026.3.1+1', 'pending')
+  expect([update(), reports]).toEqual([{ ...about, state: 'confirming' }, 1])
+  states.noteFirmware('larder-edge 2026.3.1+1', { error: 'controller bins: why' })
+  expect([update(), reports]).toEqual([{ ...about, state: 'failed', error: 'controller bins: why' }, 2])
+  expect(states.failedUpdate()).toBeNull()
+  states.noteFirmware('larder-edge 2026.3.1+1', 'done')
+  expect([update(), reports]).toEqual([{ ...about, state: 'succeeded' }, 3])
+  // The release of the report does not run, so its firmware is not meant.
+  states.noteFirmware('larder-edge 2026.4.1+1', 'pending')
+  expect([update(), reports]).toEqual([{ ...about, state: 'succeeded' }, 3])
 })

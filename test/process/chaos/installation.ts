@@ -112,7 +112,7 @@ export async function collect({ becomes, reaches }: Installation, customer: Cust
 
 interface Calls {
   sales: number
-  /** Calls without an answer, and errors other than 503 with Retry-After and conflicts of a sale, such as a full bin. */
+  /** Calls without an answer, and errors other than 429 or 503 with Retry-After and conflicts of a sale, such as a full bin. */
   failed: string[]
 }
 
@@ -152,7 +152,7 @@ export async function balanced({ plant, room }: Installation, work: () => Promis
         const text = await answer.text()
         if (answer.ok) return JSON.parse(text) as T
         if (answer.status === 409 && !text.includes('hub_not_accepting_orders')) return undefined
-        if (answer.status !== 503 || !answer.headers.has('Retry-After'))
+        if (![429, 503].includes(answer.status) || !answer.headers.has('Retry-After'))
           calls.failed.push(`${method} ${path}: ${answer.status} ${text}`)
       }
       await sleep(clock, 200)
