@@ -94,7 +94,7 @@ async function world() {
       client.on('close', () => resolve({ client, outcome: 'closed' }))
     })
   }
-  return { db, context, broker, certify, connect, warnings }
+  return { db, context, broker, certify, connect, warnings, own }
 }
 
 const closed = (client: MqttClient): Promise<void> =>
@@ -184,7 +184,7 @@ test('a revoked certificate ends the open session within the interval of the che
 })
 
 test('a session stays open after the end of its certificate while the hub has the next one, and ends when another board is enrolled', async () => {
-  const { db, certify, connect } = await world()
+  const { db, certify, connect, own } = await world()
   const now = runtime.clock.now()
   const sessionOf = async (hubId: number) =>
     (await connect({ clientId: `hub-${hubId}` }, await certify(hubId))).client
