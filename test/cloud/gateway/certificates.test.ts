@@ -1,5 +1,6 @@
 import { connect as connectTls } from 'node:tls'
 import { MqttClient, type IClientOptions } from 'mqtt'
+import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
 import { newSerial, openAuthority } from '../../../cloud/enrolment/authority.ts'
 import { revokeCertificates } from '../../../cloud/gateway/hub-certificates.ts'
@@ -192,11 +193,9 @@ test('a session stays open after the end of its certificate while the hub has th
   const isOver = closed(renewed)
   const isLate = closed(late)
   await certify(1, { validity: { ...own, from: own.from + 1 } })
-  await db.kysely
-    .updateTable('hub_certificates')
-    .set({ expires_at: now - 1 })
-    .where('issued_at', '=', own.from)
-    .execute()
+  await sql`update hub_certificates set expires_at = ${now - 1} where issued_at = ${own.from}`.execute(
+    db.kysely,
+  )
   await isLate
   await renewed.publishAsync(upTopic(1, 'entries'), '{}', { qos: 1 })
   expect(renewed.connected).toBe(true)
