@@ -18,9 +18,9 @@ import { operate } from './chaos/operator.ts'
 import type { ProgramName } from './chaos/plant-settings.ts'
 
 /** A certificate of 90 days, scaled down. Its hub has a third of this time to renew it. */
-const LIFETIME_MS = 18_000
+const LIFETIME_MS = 30_000
 /** `RENEWALS=24` repeats the longer proof. */
-const RENEWALS = Number(process.env['RENEWALS'] ?? 6)
+const RENEWALS = Number(process.env['RENEWALS'] ?? 3)
 const run = promisify(execFile)
 const runtime = systemRuntime()
 const { clock } = runtime
