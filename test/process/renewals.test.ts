@@ -140,8 +140,9 @@ describe.each([
       })
       const { plant, room, serves, sells, becomes, failures } = installation
       for (const program of ['cloud-1', 'simulator'] as const) plant.start(program)
-      await serves()
+      await becomes('the cloud serves its authority', () => answers(`${plant.cloudUrls[0]}/pki/ca.pem`))
       await broker.start(installation)
+      await serves()
       // The board has neither an address of the broker nor a password: it uses its enrolment.
       const own = ['env', '-u', 'MQTT_URL', '-u', 'MQTT_PASSWORD', 'CERTIFICATE_AGAIN_MS=500']
       commands.set('hub', [...own, ...commandOf('edge/main')])
