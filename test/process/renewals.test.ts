@@ -1,17 +1,14 @@
-import { execFile, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect, onTestFinished } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { mqttTransport } from '../../edge/sync/mqtt-transport.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { answers } from '../../simulator/demo/programs.ts'
-import { makeCertificate } from '../support/certificate.ts'
-import { setUpMosquitto } from '../support/mosquitto-spec.ts'
 import { freePorts } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
-import { service } from '../support/services.ts'
 import { createAuditor, untilQuiet } from './chaos/collect.ts'
 import { balanced, install, WAIT_MS, type Installation } from './chaos/installation.ts'
 import { operate } from './chaos/operator.ts'
@@ -24,56 +21,6 @@ const RENEWALS = Number(process.env['RENEWALS'] ?? 3)
 const run = promisify(execFile)
 const runtime = systemRuntime()
 const { clock } = runtime
-
-/** The hubs' broker: settings of the cloud, and its start when the cloud serves its authority. */
-interface Broker {
-  settings: Record<string, string>
-  start(installation: Installation): Promise<void>
-}
-
-async function embedded(): Promise<Broker> {
-  const [port] = (await freePorts(1)) as [number]
-  return { settings: { MQTT_TLS_PORT: String(port) }, start: () => Promise.resolve() }
-}
-
-/** Mosquitto as SPEC §2 configures it, with client certificates for the hubs. */
-async function mosquitto(): Promise<Broker> {
-  const folder = mkdtempSync(join(tmpdir(), 'larder-mosquitto-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  const certificate = makeCertificate()
-  onTestFinished(() => certificate.remove())
-  const [hubPort, cloudPort] = (await freePorts(2)) as [number, number]
-  // `mosquitto_passwd` refuses an empty file of the hubs' passwords.
-  const passwords = { 'larder-cloud': 'a-secret', 'hub-9': 'unused' }
-  const [program, option, path] = setUpMosquitto({ folder, hubPort, cloudPort, passwords, certificate })
-  return {
-    settings: {
-      MQTT_URL: `mqtts://larder-cloud:a-secret@127.0.0.1:${cloudPort}`,
-      MQTT_PUBLIC_URL: `mqtts://127.0.0.1:${hubPort}`,
-      MQTT_CA: certificate.certPath,
-    },
-    async start({ plant }) {
-      for (const name of ['ca.pem', 'crl.pem']) {
-        const answer = await fetch(`${plant.cloudUrls[0]}/pki/${name}`)
-        writeFileSync(join(folder, `hubs-${name}`), await answer.text())
-      }
-      const configuration = readFileSync(path!, 'utf8')
-        .replace(`cafile ${folder}/ca.pem`, certificatesOf(folder))
-        .replace(/^password_file .*\/hub-passwords\n/m, '')
-      writeFileSync(path!, configuration)
-      const child = spawn(program!, [option!, path!], { stdio: 'ignore' })
-      onTestFinished(() => void child.kill('SIGKILL'))
-    },
-  }
-}
-
-const certificatesOf = (folder: string): string =>
-  [
-    `cafile ${folder}/hubs-ca.pem`,
-    `crlfile ${folder}/hubs-crl.pem`,
-    'require_certificate true',
-    'use_identity_as_username true',
-  ].join('\n')
 
 const claimCode = async ({ plant }: Installation): Promise<string> =>
   String((await operate(plant, ['hubs', 'claim-code', '1']))['claim_code'])
@@ -119,79 +66,66 @@ function openAsThief(
   return { admitted, ended }
 }
 
-describe.each([
-  { name: 'the embedded broker', needs: undefined, make: embedded },
-  { name: 'Mosquitto', needs: 'mosquitto', make: mosquitto },
-] as const)('client certificates at $name', ({ name, needs, make }) => {
-  service(needs ?? 'openssl')(
-    'a hub renews its certificate again and again while customers buy, no sale fails, and a revocation ends the session',
-    async () => {
-      const broker = await make()
-      const commands = new Map<ProgramName, readonly string[]>()
-      const installation = await install({
-        kind: { type: 'bare' },
-        commands,
-        cloud: {
-          ...broker.settings,
-          HUB_CERTIFICATE_MS: String(LIFETIME_MS),
-          // Only a lost session leaves a command without an answer, not a loaded machine.
-          COMMAND_TIMEOUT_MS: '20000',
-        },
-      })
-      const { plant, room, serves, sells, becomes, failures } = installation
-      for (const program of ['cloud-1', 'simulator'] as const) plant.start(program)
-      await becomes('the cloud serves its authority', () => answers(`${plant.cloudUrls[0]}/pki/ca.pem`))
-      await broker.start(installation)
-      await serves()
-      // The board has neither an address of the broker nor a password: it uses its enrolment.
-      const own = ['env', '-u', 'MQTT_URL', '-u', 'MQTT_PASSWORD', 'CERTIFICATE_AGAIN_MS=500']
-      commands.set('hub', [...own, ...commandOf('edge/main')])
-      plant.start('hub')
-      await becomes('the hub serves its form', () => answers(plant.hubUrl))
-      // The running hub uses its certificate at once: it must not expire before the first connection.
-      const form = { cloud: plant.cloudUrls[0]!, code: await claimCode(installation) }
-      const enrolled = await fetch(`${plant.hubUrl}/enroll`, {
-        method: 'POST',
-        body: new URLSearchParams(form),
-      })
-      expect(enrolled.status).toBe(200)
-      await sells()
-      const auditor = await createAuditor(plant, room)
-      onTestFinished(() => auditor.close())
-      const renewals = (): number =>
-        readFileSync(plant.places.log('hub'), 'utf8').split('the certificate is renewed').length - 1
-
-      const startedAt = clock.monotonic()
-      const calls = await balanced(installation, () =>
-        expect
-          .poll(renewals, { timeout: RENEWALS * LIFETIME_MS * 4, interval: 500 })
-          .toBeGreaterThanOrEqual(RENEWALS),
-      )
-      const seconds = Math.round((clock.monotonic() - startedAt) / 1000)
-      expect([calls.failed, failures, await untilQuiet(auditor, clock, WAIT_MS)]).toEqual([[], [], undefined])
-      const { orders, refunds } = (await auditor.evidence()).cloud
-      expect(refunds).toEqual([])
-      expect(calls.sales).toBeGreaterThan(3)
-      console.log(
-        `${name}: ${renewals()} renewals and ${orders.length} orders in ${seconds} s, no failed sale`,
-      )
-
-      await plant.stop('hub')
-      await plant.stop('cloud-1')
-      commands.set('cloud-1', ['env', 'HUB_CERTIFICATE_MS=86400000', ...commandOf('cloud/main')])
-      plant.start('cloud-1')
-      await serves()
-      const folder = mkdtempSync(join(tmpdir(), 'larder-thief-'))
-      onTestFinished(() => rmSync(folder, { recursive: true }))
-      const { mqtt_url } = await enrol(installation, join(folder, 'hub.sqlite'))
-      let session: ReturnType<typeof openAsThief> | undefined
-      await becomes('the board is admitted', () => (session = openAsThief(folder, mqtt_url)).admitted)
-      const revoked = operate(plant, ['hubs', 'revoke', '1']).then(() => clock.monotonic())
-      const [at, ended] = await Promise.all([revoked, session!.ended])
-      const took = Math.max(0, ended - at) / 1000
-      console.log(`${name}: the session ends ${took.toFixed(1)} s after the revocation`)
-      expect(took).toBeLessThan(15)
+test('a hub renews its certificate again and again while customers buy, no sale fails, and a revocation ends the session', async () => {
+  const [port] = (await freePorts(1)) as [number]
+  const commands = new Map<ProgramName, readonly string[]>()
+  const installation = await install({
+    kind: { type: 'bare' },
+    commands,
+    cloud: {
+      MQTT_TLS_PORT: String(port),
+      HUB_CERTIFICATE_MS: String(LIFETIME_MS),
+      // Only a lost session leaves a command without an answer, not a loaded machine.
+      COMMAND_TIMEOUT_MS: '20000',
     },
-    1_200_000,
+  })
+  const { plant, room, serves, sells, becomes, failures } = installation
+  for (const program of ['cloud-1', 'simulator'] as const) plant.start(program)
+  await serves()
+  // The board has neither an address of the broker nor a password: it uses its enrolment.
+  const own = ['env', '-u', 'MQTT_URL', '-u', 'MQTT_PASSWORD', 'CERTIFICATE_AGAIN_MS=500']
+  commands.set('hub', [...own, ...commandOf('edge/main')])
+  plant.start('hub')
+  await becomes('the hub serves its form', () => answers(plant.hubUrl))
+  // The running hub uses its certificate at once: it must not expire before the first connection.
+  const form = { cloud: plant.cloudUrls[0]!, code: await claimCode(installation) }
+  const enrolled = await fetch(`${plant.hubUrl}/enroll`, {
+    method: 'POST',
+    body: new URLSearchParams(form),
+  })
+  expect(enrolled.status).toBe(200)
+  await sells()
+  const auditor = await createAuditor(plant, room)
+  onTestFinished(() => auditor.close())
+  const renewals = (): number =>
+    readFileSync(plant.places.log('hub'), 'utf8').split('the certificate is renewed').length - 1
+
+  const startedAt = clock.monotonic()
+  const calls = await balanced(installation, () =>
+    expect
+      .poll(renewals, { timeout: RENEWALS * LIFETIME_MS * 4, interval: 500 })
+      .toBeGreaterThanOrEqual(RENEWALS),
   )
-})
+  const seconds = Math.round((clock.monotonic() - startedAt) / 1000)
+  expect([calls.failed, failures, await untilQuiet(auditor, clock, WAIT_MS)]).toEqual([[], [], undefined])
+  const { orders, refunds } = (await auditor.evidence()).cloud
+  expect(refunds).toEqual([])
+  expect(calls.sales).toBeGreaterThan(3)
+  console.log(`${renewals()} renewals and ${orders.length} orders in ${seconds} s, no failed sale`)
+
+  await plant.stop('hub')
+  await plant.stop('cloud-1')
+  commands.set('cloud-1', ['env', 'HUB_CERTIFICATE_MS=86400000', ...commandOf('cloud/main')])
+  plant.start('cloud-1')
+  await serves()
+  const folder = mkdtempSync(join(tmpdir(), 'larder-thief-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const { mqtt_url } = await enrol(installation, join(folder, 'hub.sqlite'))
+  let session: ReturnType<typeof openAsThief> | undefined
+  await becomes('the board is admitted', () => (session = openAsThief(folder, mqtt_url)).admitted)
+  const revoked = operate(plant, ['hubs', 'revoke', '1']).then(() => clock.monotonic())
+  const [at, ended] = await Promise.all([revoked, session!.ended])
+  const took = Math.max(0, ended - at) / 1000
+  console.log(`the session ends ${took.toFixed(1)} s after the revocation`)
+  expect(took).toBeLessThan(15)
+}, 1_200_000)
