@@ -10,12 +10,11 @@ import {
   testEndpoint,
   viewEndpoint,
 } from '../events/webhooks/endpoints.ts'
-import type { EndpointRow } from '../events/plan-deliveries.ts'
 import { appendEvent } from '../events/append-event.ts'
 import { exampleOfEvent } from '../events/event-example.ts'
 import { HttpPoster } from '../events/webhooks/post.ts'
 import { eventsAfter, eventText } from '../events/event-list.ts'
-import { lastPosition, publish } from '../events/publish.ts'
+import { type EndpointRow, lastPosition, publish } from '../events/publish.ts'
 import { viewOrder } from '../commerce/orders/order-view.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { ApiError } from '../platform/api-error.ts'

@@ -1,11 +1,11 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { CloudContext } from '../platform/context.ts'
-import type { Reply } from '../platform/http/handler.ts'
+import type { Reply, Handlers } from '../platform/http/handler.ts'
 import { LiveStreams } from '../platform/http/live-streams.ts'
 import type { AddressOf } from '../platform/media/addresses.ts'
 import type { Media } from '../platform/media/media.ts'
 import { everyInBackground, background } from '../platform/work/background.ts'
-import { eventsAfter, eventText, type EventFilter, type EventRow } from './event-list.ts'
+import { eventsAfter, eventText, type EventFilter, type EventRow, positionOf } from './event-list.ts'
 import { lastPosition, publish } from './publish.ts'
 
 /** Maximum number of events in one message to a reader. */
@@ -163,3 +163,15 @@ function isWanted({ reader, hubId, types }: EventFilter, row: EventRow): boolean
   if (hubId !== undefined && row.hub_id !== hubId) return false
   return types === undefined || types.some((type) => type === row.type)
 }
+
+export const streamHandlers = ({ db }: CloudContext, feed: EventFeed): Handlers<'owner.events.stream'> => ({
+  async 'owner.events.stream'(request) {
+    const { credential, query } = request
+    const filter = { reader: credential, hubId: query.hub_id, types: query.types }
+    const last = request.header('Last-Event-ID')
+    if (last === undefined || last === '') return feed.open(filter, undefined, ': ok\n\n')
+    const position = await positionOf(db.kysely, credential, last)
+    if (position !== undefined) return feed.open(filter, position, ': ok\n\n')
+    return feed.open(filter, 0, ': the last event is no longer kept; this begins with the oldest that is\n\n')
+  },
+})

@@ -1,10 +1,13 @@
-import { sql } from 'kysely'
+import { sql, type Selectable } from 'kysely'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
-import { recordset } from '../platform/store/recordset.ts'
-import { statement } from '../platform/store/statement.ts'
-import { planDeliveries } from './plan-deliveries.ts'
-import { planMails } from './plan-mails.ts'
+import { recordset, numbersIn, textsIn } from '../platform/store/recordset.ts'
+import { statement, allOf } from '../platform/store/statement.ts'
+import { randomHex } from '../../protocol/model/ids.ts'
+import type { Tables } from '../platform/store/schema.ts'
+import { schedule, scheduleAlong } from '../platform/work/queue.ts'
+import { isAsBadAs } from '../../protocol/model/alarms.ts'
+import type { Alarm } from '../../protocol/contract/owner-alarms.ts'
 
 /**
  * Assigns positions to committed events and schedules their deliveries to webhooks. Readers read in the order of
@@ -90,3 +93,129 @@ async function beginHead(tx: Tx): Promise<void> {
 const headToLock = statement((q, _, locks) =>
   locks.forUpdate(q.selectFrom('event_head').select('last').where('id', '=', 1)),
 )
+
+export type EndpointRow = Selectable<Tables['webhook_endpoints']>
+type Published = Pick<
+  Selectable<Tables['events']>,
+  'seq' | 'type' | 'owner_id' | 'hub_id' | 'endpoint_id'
+> & {
+  position: number
+}
+
+/** The due work of one webhook. Each has its own kind, so that a webhook that hangs delays no other. */
+export const workOf = (endpointId: string): string => `webhook/${endpointId}`
+
+/**
+ * Schedules the deliveries of events to webhooks, in the transaction that publishes the events: each event once for
+ * each webhook.
+ */
+export async function planDeliveries(
+  tx: Tx,
+  { runtime }: CloudContext,
+  events: readonly Published[],
+): Promise<void> {
+  // A test is sent to a disabled webhook too.
+  const tested = events.flatMap(({ endpoint_id }) => endpoint_id ?? [])
+  // A webhook that its owner deletes at this moment must not block these events for others.
+  const owners = new Set(events.map(({ owner_id }) => owner_id))
+  const endpoints = await endpointsFor(tx.q, { tested, owners: [...owners] })
+  const now = runtime.clock.now()
+  for (const endpoint of endpoints) {
+    const isWanted = wantedBy(endpoint)
+    const deliveries = events.filter(isWanted).map(({ seq, position }) => ({
+      id: `dlv_${position.toString(16).padStart(12, '0')}${randomHex(runtime.random, 4)}`,
+      endpoint_id: endpoint.id,
+      event_seq: seq,
+      state: 'pending' as const,
+      attempts: '[]',
+      tries: 0,
+      next_attempt_at: now,
+    }))
+    if (deliveries.length === 0) continue
+    await tx.q.insertInto('webhook_deliveries').values(deliveries).execute()
+    await schedule(
+      tx,
+      workOf(endpoint.id),
+      deliveries.map(({ id }) => id),
+      now,
+    )
+  }
+}
+
+const endpointsFor = statement(
+  (q, { tested, owners }: { tested: readonly string[]; owners: readonly number[] }, locks) =>
+    locks.forKeyShare(
+      q
+        .selectFrom('webhook_endpoints')
+        .select(allOf('webhook_endpoints'))
+        .where((eb) => eb.or([eb('state', '=', 'enabled'), eb('id', 'in', textsIn(q, tested))]))
+        .where('owner_id', 'in', numbersIn(q, owners))
+        .orderBy('id'),
+    ),
+)
+
+export const listOf = <T>(json: string): T[] => JSON.parse(json) as T[]
+
+/** The events that a webhook subscribes to. */
+function wantedBy({ id, owner_id, event_types, hub_ids, state }: EndpointRow): (event: Published) => boolean {
+  const types = new Set(listOf<string>(event_types))
+  const hubs = new Set(listOf<number>(hub_ids))
+  return (event) => {
+    if (event.owner_id !== owner_id) return false
+    if (event.endpoint_id !== null) return event.endpoint_id === id
+    if (state === 'disabled') return false
+    if (!types.has('*') && !types.has(event.type)) return false
+    return hubs.size === 0 || (event.hub_id !== null && hubs.has(event.hub_id))
+  }
+}
+
+/** The due work of one contact, by its id. One mail contains all news for the contact. */
+export const MAIL_WORK = 'alarm.mail'
+
+/**
+ * Schedules the mails about alarms, in the transaction that publishes their events: the beginning and the end of an
+ * incident.
+ */
+export async function planMails(
+  tx: Tx,
+  { runtime, settings }: CloudContext,
+  events: readonly { seq: number; type: string; owner_id: number }[],
+): Promise<void> {
+  const reported = events.filter(({ type }) => type === 'alarm.raised' || type === 'alarm.cleared')
+  if (reported.length === 0) return
+  // As for webhooks: a contact that is deleted at this moment must not block others.
+  const contacts = await tx
+    .forKeyShare(
+      tx.q
+        .selectFrom('alarm_contacts')
+        .select(['id', 'owner_id', 'severity'])
+        .where('owner_id', 'in', [...new Set(reported.map(({ owner_id }) => owner_id))])
+        .where('confirmed_at', 'is not', null)
+        .orderBy('id'),
+    )
+    .execute()
+  if (contacts.length === 0) return
+  const rows = await tx.q
+    .selectFrom('events')
+    .select(['seq', 'data'])
+    .where(
+      'seq',
+      'in',
+      reported.map(({ seq }) => seq),
+    )
+    .execute()
+  const severities = new Map(rows.map(({ seq, data }) => [seq, (JSON.parse(data) as Alarm).severity]))
+  const dueAt = runtime.clock.now() + settings.mailGatherMs
+  for (const contact of contacts) {
+    const mails = reported
+      .filter(
+        ({ owner_id, seq }) =>
+          owner_id === contact.owner_id && isAsBadAs(severities.get(seq)!, contact.severity),
+      )
+      .map(({ seq }) => ({ contact_id: contact.id, event_seq: seq, mail_id: null }))
+    if (mails.length === 0) continue
+    await tx.q.insertInto('alarm_mails').values(mails).execute()
+    // A mail that already waits includes these alarms and is not delayed by them.
+    await scheduleAlong(tx, MAIL_WORK, contact.id, dueAt)
+  }
+}

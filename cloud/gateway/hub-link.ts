@@ -9,7 +9,7 @@ import type {
   StorageReport,
 } from '../../protocol/mqtt/session.ts'
 import type { DownChannel } from '../../protocol/mqtt/topics.ts'
-import { Reach } from '../../protocol/stream/reach.ts'
+import { Reach } from '../../protocol/stream/sender.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'

@@ -6,8 +6,9 @@ import {
   type SenderEffect,
   type SenderEvent,
   type SenderState,
+  bytesOfLargest,
+  type Reach,
 } from '../../protocol/stream/sender.ts'
-import { bytesOfLargest, type Reach } from '../../protocol/stream/reach.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import { forgetEntries, isOurHistory, readEntries, readPosition } from './outbox.ts'

@@ -15,7 +15,7 @@ import { deliveryOutcome, finishCommand, type BinResult } from './command-result
 import type { Context, Reply } from './context.ts'
 import { binHealth } from './health.ts'
 import { intend } from './operations/intend.ts'
-import { settleByCommand } from './operations/settle.ts'
+import { settleByCommand } from './operations/outcomes.ts'
 import { binDevice, fridgeDevice } from './layout.ts'
 import { cancelOrder, reduceOrder } from './orders/orders.ts'
 

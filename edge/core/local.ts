@@ -23,7 +23,7 @@ import type {
   UnknownOperation,
   DeadLetterSummary,
 } from './hub-core.ts'
-import { settleManually } from './operations/settle.ts'
+import { settleManually } from './operations/outcomes.ts'
 import { progressOf } from './orders/orders.ts'
 import { takeOver } from './recovery/controllers.ts'
 import { reportLocal, setAlarm } from './ledger.ts'

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import type { Batch, ReceiverPosition } from '../../protocol/mqtt/session.ts'
-import { judgeBatch, judgeEpoch } from '../../protocol/stream/receiver.ts'
-import type { Verdict } from '../../protocol/stream/receiver.ts'
+import { judgeBatch, judgeEpoch, type Verdict } from '../../protocol/stream/receiver.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { DeadLetters } from './dead-letters.ts'
 import { StorageError } from './storage-error.ts'
 import { isMachineFault, type Store } from './store.ts'
+import { DiskTable } from './rows.ts'
+import { deadLetters, type DeadLetter } from './tables.ts'
 
 /**
  * Why an entry of the cloud's stream can never be applied. Such an entry becomes a dead letter, and the
@@ -130,5 +130,40 @@ export function createInbox(
     },
     /** The newest first. */
     deadLetters: (limit: number) => deadLetters.list(limit),
+  }
+}
+
+/** Cloud entries that the hub could not apply. */
+export class DeadLetters extends DiskTable<typeof deadLetters> {
+  constructor(store: Store) {
+    super(store, deadLetters)
+  }
+
+  /** The newest first. */
+  list(limit: number): DeadLetter[] {
+    return this.select('ORDER BY number DESC LIMIT ?', limit)
+  }
+
+  find(number: number): DeadLetter | undefined {
+    return this.select('WHERE number = ?', number)[0]
+  }
+
+  count(): number {
+    return this.value('count(*)', '') ?? 0
+  }
+
+  /** Assigns all dead letters to this version. Returns whether another version of the service stored any of them. */
+  takeOver(software: string): boolean {
+    if (this.value('1', 'WHERE software <> ? LIMIT 1', software) === null) return false
+    this.update('software = ?', '', software)
+    return true
+  }
+
+  /** Deletes all but the newest. */
+  prune(kept: number): void {
+    this.remove(
+      'WHERE number <= (SELECT number FROM dead_letters ORDER BY number DESC LIMIT 1 OFFSET ?)',
+      kept,
+    )
   }
 }

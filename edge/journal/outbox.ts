@@ -1,11 +1,11 @@
-import type { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.ts'
+import type { HubEntry, TelemetryEntry, State } from '../../protocol/mqtt/hub-entries.ts'
 import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Random } from '../../protocol/model/runtime.ts'
 import { defaultOutboxSettings, type OutboxSettings } from '../../protocol/settings/hub-limits.ts'
-import { mergeKey, replacedBy } from './merge.ts'
 import { StorageError } from './storage-error.ts'
 import type { Store } from './store.ts'
+import { binSubject, cabinetSubject, fridgeSubject, rowSubject } from '../../protocol/model/subject.ts'
 
 /** `ledger` is never dropped (I4); `telemetry` overwrites its oldest entries. */
 export type OutboxStream = 'ledger' | 'telemetry'
@@ -338,4 +338,43 @@ function tableOf({ db }: Store, stream: OutboxStream) {
     ),
     makePositive: db.prepare<[]>(`UPDATE ${table} SET seq = -seq`),
   }
+}
+
+/**
+ * The subject of an entry that reports a state. A later entry with the same key replaces an earlier one that
+ * was never sent. Undefined for entries that always count: drops, counts, orders, operations, actions of
+ * people.
+ */
+export function mergeKey(entry: HubEntry): string | undefined {
+  if (entry.kind === 'state') return stateKey(entry.state)
+  return entry.kind === 'alarm' ? `alarm ${entry.code} ${entry.subject}` : undefined
+}
+
+function stateKey(state: State): string {
+  switch (state.of) {
+    case 'row':
+      return rowSubject(state.location)
+    case 'bin':
+      return binSubject(state.bin)
+    case 'cabinet':
+      return cabinetSubject(state.cabinet)
+    case 'fridge':
+      return fridgeSubject(state.fridge)
+  }
+}
+
+/**
+ * The entry that the new entry replaces: the newest entry of its key. A repeated alarm keeps its first entry,
+ * because that entry contains the start of the incident. `waiting`: entries that have never been sent, newest
+ * first.
+ */
+export function replacedBy<E extends { entry: HubEntry }>(
+  waiting: readonly E[],
+  entry: HubEntry,
+): E | undefined {
+  const key = mergeKey(entry)
+  if (key === undefined) return undefined
+  const [newest, older] = waiting.filter((each) => mergeKey(each.entry) === key)
+  if (entry.kind !== 'alarm' || newest?.entry.kind !== 'alarm') return newest
+  return older !== undefined && newest.entry.raised !== entry.raised ? newest : undefined
 }

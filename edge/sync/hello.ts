@@ -1,4 +1,12 @@
-import { backoffMs, type BackoffOptions, type Cancel, type Runtime } from '../../protocol/model/runtime.ts'
+import {
+  backoffMs,
+  type BackoffOptions,
+  type Cancel,
+  type Runtime,
+  type Clock,
+} from '../../protocol/model/runtime.ts'
+import { isNoticeable } from '../../protocol/model/vitals.ts'
+import type { Heartbeat as HeartbeatMessage } from '../../protocol/mqtt/session.ts'
 
 /** Times of a connection's repeated messages: hello until the cloud answers, and heartbeats. */
 
@@ -144,5 +152,25 @@ export class Heartbeat {
       this.#arm()
       this.#beat()
     })
+  }
+}
+
+/** Time after which unchanged figures are reported again, because a heartbeat may be lost. */
+const AGAIN_MS = 5 * 60_000
+
+/** Reads the figures of one connection's heartbeats, and returns them if they are due (SPEC §13). */
+export function vitalsDue(
+  clock: Clock,
+  read: (() => HeartbeatMessage['vitals']) | undefined,
+): () => HeartbeatMessage['vitals'] {
+  let reported: { vitals: NonNullable<HeartbeatMessage['vitals']>; atMs: number } | undefined
+  return () => {
+    const vitals = read?.()
+    if (!vitals) return undefined
+    const atMs = clock.monotonic()
+    if (reported && atMs - reported.atMs < AGAIN_MS && !isNoticeable(reported.vitals, vitals))
+      return undefined
+    reported = { vitals, atMs }
+    return vitals
   }
 }

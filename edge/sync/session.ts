@@ -16,17 +16,16 @@ import type {
 import { downFilter, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { UpChannel } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
-import type { Reach } from '../../protocol/stream/reach.ts'
+import type { Reach } from '../../protocol/stream/sender.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../protocol/mqtt/version.ts'
 import type { HubCore } from '../core/hub-core.ts'
 import type { Inbox } from '../journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../journal/outbox.ts'
 import { StorageError } from '../journal/storage-error.ts'
 import { judgeCommand, createInbound, createStreamReceiver, type StreamReceiver } from './inbound.ts'
-import { Heartbeat, Hellos } from './hello.ts'
+import { Heartbeat, Hellos, vitalsDue } from './hello.ts'
 import type { SyncSettings } from '../../protocol/settings/hub-limits.ts'
 import { StreamSender } from './stream-sender.ts'
-import { vitalsDue } from './vitals.ts'
 
 /** The part of the hub's core that the sync uses. */
 export type SyncCore = Pick<

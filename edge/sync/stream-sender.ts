@@ -1,9 +1,15 @@
 import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import type { Ack, ReceiverPosition, SenderPosition } from '../../protocol/mqtt/session.ts'
-import { bytesOfLargest } from '../../protocol/stream/reach.ts'
-import { initialSender, isOurs, stepSender } from '../../protocol/stream/sender.ts'
-import type { SenderEvent, SenderLimits, SenderState } from '../../protocol/stream/sender.ts'
+import {
+  bytesOfLargest,
+  initialSender,
+  isOurs,
+  stepSender,
+  type SenderEvent,
+  type SenderLimits,
+  type SenderState,
+} from '../../protocol/stream/sender.ts'
 import type { Outbox, OutboxSlice, OutboxStream } from '../journal/outbox.ts'
 
 export interface StreamSenderOptions {

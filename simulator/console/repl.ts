@@ -8,8 +8,7 @@ import type { HubState } from '../hub-state.ts'
 import type { Simulator } from '../interface/client.ts'
 import type { Act } from '../physics/world-state.ts'
 import type { WireEntry } from '../wire-entry.ts'
-import { scenarioCommand, scenarioHelp, type ScenarioCall } from './scenario-command.ts'
-import { argumentsOf } from './arguments.ts'
+import { scenarioCommand, scenarioHelp, type ScenarioCall, argumentsOf } from './scenario-command.ts'
 
 export interface ReplOptions {
   clock: Clock

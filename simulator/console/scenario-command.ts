@@ -4,7 +4,6 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 import type { Simulator } from '../interface/client.ts'
 import type { Listed, Run } from '../scenarios/results.ts'
 import { runAndWatch, stepLine } from '../scenarios/watch.ts'
-import type { Values } from './arguments.ts'
 
 export const scenarioHelp = [
   ['scenario', 'lists the scenarios'],
@@ -89,3 +88,22 @@ const lineOf = ({ name, source, description, problems }: Listed): string =>
 
 export const outcomeOf = ({ name, state, durationMs = 0, problem }: Run): string =>
   `${name}: ${state} after ${(durationMs / 1000).toFixed(1)} s${problem === undefined ? '' : `; ${problem}`}`
+
+export type Values = Record<string, string | number>
+
+/** The words of a command, and its `name=value` pairs with numbers as numbers. */
+export function argumentsOf(rest: readonly string[]): { words: string[]; values: Values } {
+  // The fields of a frame are pairs too. They belong to its line, which begins with `~`.
+  const frame = rest.findIndex((word) => word.startsWith('~'))
+  const isPair = (word: string, index: number): boolean =>
+    /^[a-z][a-z0-9_]*=/.test(word) && (frame < 0 || index < frame)
+  const pairs = rest.filter(isPair).map(pairOf)
+  return { words: rest.filter((word, index) => !isPair(word, index)), values: Object.fromEntries(pairs) }
+}
+
+/** `name=value`. */
+export function pairOf(word: string): [name: string, value: string | number] {
+  const at = word.indexOf('=')
+  const text = word.slice(at + 1)
+  return [word.slice(0, at), text !== '' && Number.isFinite(Number(text)) ? Number(text) : text]
+}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { signPayload } from '../../cloud/commerce/processors/signature.ts'
+import { signPayload } from '../../cloud/platform/http/signature.ts'
 import { errorOf } from '../world/cloud.ts'
 import { onEachDatabase } from '../world/database.ts'
 import { drop } from '../world/shop.ts'

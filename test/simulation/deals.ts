@@ -1,5 +1,5 @@
 import { rewardOf, triggerOf } from '../../cloud/commerce/deals/deal-rows.ts'
-import { needOf } from '../../cloud/commerce/deals/engine/need.ts'
+import { needOf } from '../../cloud/commerce/deals/engine/deal.ts'
 import { applyReward } from '../../cloud/commerce/deals/preview-cart.ts'
 import type { CloudDatabase } from '../../cloud/platform/store/database.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'

@@ -5,8 +5,11 @@ import { expect, onTestFinished, vi } from 'vitest'
 import type { RateClasses } from '../../protocol/contract/route.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
-import { createEmbeddedIssuer, type EmbeddedIssuer } from '../../cloud/platform/identity/embedded-issuer.ts'
-import type { SigningKey } from '../../cloud/platform/identity/signing-key.ts'
+import {
+  createEmbeddedIssuer,
+  type EmbeddedIssuer,
+  type SigningKey,
+} from '../../cloud/platform/identity/open-issuer.ts'
 import { Cloud } from '../../cloud/cloud.ts'
 import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { identityVerifier } from '../../cloud/platform/credentials/identity-token.ts'

@@ -18,9 +18,8 @@ import { reply, type HandlerInput, type Handlers } from '../../platform/http/han
 import { imageUrl } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { areIncomplete, INCOMPLETE } from './incomplete.ts'
 import { ALL, WHOLE_HUB } from './sale.ts'
-import { addUp, type Book, periodOf, readTotals, salesOverview } from './totals.ts'
+import { areIncomplete, INCOMPLETE, addUp, type Book, periodOf, readTotals, salesOverview } from './totals.ts'
 
 type AnalyticsRoute = `owner.analytics.${
   | 'gross_revenue'

@@ -13,7 +13,7 @@ import { inBooks, readableBooks, type HubBook } from '../../platform/credentials
 import { badRange } from '../../platform/http/date-range.ts'
 import { reply, type Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { areIncomplete, INCOMPLETE } from './incomplete.ts'
+import { areIncomplete, INCOMPLETE } from './totals.ts'
 import { saleFigures, type SaleFigures } from './sale.ts'
 
 /** Days of the default range. */

@@ -18,6 +18,7 @@ import { instantOf, localDay, startOfDay, timeOfDay } from '../../platform/calen
 import type { Queries } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { HOUR_MS, hourOf, utcHour, WHOLE_HUB } from './sale.ts'
+import { numbersIn } from '../../platform/store/recordset.ts'
 
 /** Sums over some sales; money in cents without tax. */
 interface Totals {
@@ -256,4 +257,21 @@ const figures = ({ revenue, orders, units }: Sums): SalesOverview['daily']['prev
 function changePercent(before: number, after: number): number | null {
   if (before <= 0) return null
   return Math.round(((after - before) / before) * 10_000) / 100
+}
+
+/** Sent while a hub's summaries are being built again: its figures are too low until then. */
+export const INCOMPLETE = { 'X-Incomplete': 'the summaries of this hub are being rebuilt' }
+
+const underWay = statement((q, { hubIds }: { hubIds: readonly number[] }) =>
+  q
+    .selectFrom('sales_calendars')
+    .select('hub_id')
+    .where('hub_id', 'in', numbersIn(q, hubIds))
+    .where('is_whole', '=', 0),
+)
+
+/** Read it after the figures: values that were read before a rebuild began are correct. */
+export async function areIncomplete(q: Queries, books: readonly { hubId: number }[]): Promise<boolean> {
+  const hubIds = books.map(({ hubId }) => hubId)
+  return (await underWay(q, { hubIds })).length > 0
 }

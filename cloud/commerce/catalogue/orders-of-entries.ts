@@ -1,9 +1,8 @@
-import { textsIn } from '../../platform/store/in-list.ts'
+import { textsIn, numbersIn } from '../../platform/store/recordset.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { OperationEntry, StockEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { numbersIn } from '../../platform/store/in-list.ts'
 import { statement } from '../../platform/store/statement.ts'
 
 /**

@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { numbersIn } from '../../platform/store/in-list.ts'
-import { recordset } from '../../platform/store/recordset.ts'
+import { numbersIn, recordset } from '../../platform/store/recordset.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { availableUnits } from './units.ts'
 

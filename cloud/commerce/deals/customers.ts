@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
-import { textsIn } from '../../platform/store/in-list.ts'
+import { textsIn } from '../../platform/store/recordset.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { Sealer } from '../../platform/store/sealer.ts'
 

@@ -1,11 +1,10 @@
 import type { Selectable } from 'kysely'
 import { readTerms } from '../../../protocol/model/deal-terms.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { textsIn } from '../../platform/store/in-list.ts'
+import { textsIn } from '../../platform/store/recordset.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
-import type { CartLine, Deal, Reward, Trigger } from './engine/deal.ts'
-import { needsMetBy } from './engine/need.ts'
+import { type CartLine, type Deal, type Reward, type Trigger, needsMetBy } from './engine/deal.ts'
 
 type Row<T extends keyof Tables> = Selectable<Tables[T]>
 export type DealRow = Row<'deals'>

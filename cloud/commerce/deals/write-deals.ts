@@ -15,7 +15,7 @@ import type { Media } from '../../platform/media/media.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { readTerms } from '../../../protocol/model/deal-terms.ts'
 import { type DealRow, findDeal, rewardOf, toEngine, triggerOf, type StoredDeal } from './deal-rows.ts'
-import { needOf } from './engine/need.ts'
+import { needOf } from './engine/deal.ts'
 import { neverApplies, type Never } from './engine/judge-deal.ts'
 
 /** Maximum of deals of one hub that are not deleted, because its owner's list shows all of them. */

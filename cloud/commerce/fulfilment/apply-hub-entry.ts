@@ -13,7 +13,7 @@ import { cancelOrder, endUndelivered, refundUndelivered } from '../refunds/undel
 import { applySnapshot as applyStockSnapshot } from '../catalogue/apply-stock.ts'
 import { applyShelfState, deleteShelfStates } from '../catalogue/blocked.ts'
 import { renewVersions } from '../catalogue/orders-of-entries.ts'
-import { checkBins } from '../orders/bin-alarm.ts'
+import { checkBins } from '../orders/bin-room.ts'
 import { ApplyError } from '../../gateway/domain.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'

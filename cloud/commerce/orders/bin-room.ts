@@ -1,11 +1,13 @@
 import { sql } from 'kysely'
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
-import type { BinObstacle, TakenBin } from '../../../protocol/model/taken-bins.ts'
+import { type BinObstacle, type TakenBin, takenBinsText } from '../../../protocol/model/taken-bins.ts'
 import type { State } from '../../../protocol/mqtt/hub-entries.ts'
-import type { Queries } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Flag } from '../../platform/store/table.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { LAST_ACTIVE, parseBins } from './order-rows.ts'
+import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
+import type { CloudContext } from '../../platform/context.ts'
 
 /**
  * The bins that a further order can use. An empty bin counts, and so does a bin that becomes free without a customer.
@@ -247,3 +249,34 @@ const isAsked = sql<Flag>`case when o.processing_status = ${sql.lit(OrderStatus.
   select 1 from payments p join money_operations m on m.kind = 'payment' and m.subject = p.id
   where p.order_id = o.id and p.is_late = 0 and p.status = 'pending' and m.state = 'unanswered'
 ) then 1 else 0 end`
+
+/**
+ * Raises the alarm `no_bin_available` while a hub has no bin that is free or becomes free automatically, and clears it.
+ * Call it in each transaction that changes a hub's bins: their states, their orders, or the disabled ones.
+ */
+export function checkBins(tx: Tx, context: CloudContext, hubId: number): void {
+  tx.beforeCommit(`bins of hub ${hubId}`, async () => {
+    const hub = await tx.q
+      .selectFrom('hubs')
+      .select('disabled_bins')
+      .where('id', '=', hubId)
+      .executeTakeFirst()
+    if (!hub) return
+    const taken = await readTakenBins(tx.q, hubId, JSON.parse(hub.disabled_bins) as number[])
+    const incident = { hubId, kind: 'no_bin_available', subject: null } as const
+    if (!taken) return clearAlarm(tx, context, incident)
+    await raiseAlarm(tx, context, {
+      ...incident,
+      detail: takenBinsText(taken),
+      details: {
+        bins: taken.map(({ bin, reason, orderId }) => ({ bin_number: bin, reason, order_id: orderId })),
+        order_ids: taken.flatMap(({ orderId }) => orderId ?? []),
+      },
+      // Another order or bin belongs to the same incident, and people read the present state.
+      refreshes: true,
+    })
+  })
+}
+
+/** The statuses that change the taken bins when they begin. */
+export const changesBins = (status: OrderStatus): boolean => status >= OrderStatus.READY

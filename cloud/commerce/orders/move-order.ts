@@ -13,7 +13,7 @@ import { schedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { releaseAnnounced } from '../deals/redemptions.ts'
 import { unreserve } from '../catalogue/reservations.ts'
-import { changesBins, checkBins } from './bin-alarm.ts'
+import { changesBins, checkBins } from './bin-room.ts'
 import { publishMove } from './order-events.ts'
 import { lockItems, lockOrder, type OrderRow } from './order-rows.ts'
 

@@ -2,7 +2,7 @@ import { Order, type OrderItem } from '../../../protocol/contract/consumer-order
 import { orderStatusName, OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { numbersIn } from '../../platform/store/in-list.ts'
+import { numbersIn } from '../../platform/store/recordset.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
 import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'

@@ -11,7 +11,7 @@ import type { IntentExtra } from '../money/intents.ts'
 import { findOperation, type Answer } from '../money/operations.ts'
 import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
 import { applyMove, type ProcessorMove } from './processor-moves.ts'
-import { isSigned } from '../processors/signature.ts'
+import { isSigned } from '../../platform/http/signature.ts'
 
 /** An event of the processor. For event types that are not named here only the id is stored. */
 export const ProcessorEvent = z.object({

@@ -11,7 +11,7 @@ import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.t
 import { raiseAlarm } from '../alarms/alarms.ts'
 import { dataText } from '../event-list.ts'
 import { signingSecrets, webhookIncident } from './endpoints.ts'
-import { listOf } from '../plan-deliveries.ts'
+import { listOf } from '../publish.ts'
 import type { Posted, Poster } from './post.ts'
 
 export type Attempt = z.infer<typeof Delivery>['attempts'][number]

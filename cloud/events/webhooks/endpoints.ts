@@ -10,8 +10,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { clearAlarm, type Incident } from '../alarms/alarms.ts'
 import { appendEvent } from '../append-event.ts'
-import { publish } from '../publish.ts'
-import { listOf, workOf, type EndpointRow } from '../plan-deliveries.ts'
+import { publish, listOf, workOf, type EndpointRow } from '../publish.ts'
 import type { Poster } from './post.ts'
 
 /** The properties of a webhook that its owner sets. */

@@ -20,7 +20,7 @@ import {
   viewDelivery,
   viewEndpoint,
 } from './endpoints.ts'
-import { listOf, type EndpointRow } from '../plan-deliveries.ts'
+import { listOf, type EndpointRow } from '../publish.ts'
 import type { Poster } from './post.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,4 +1,4 @@
-import { textsIn } from '../../platform/store/in-list.ts'
+import { textsIn } from '../../platform/store/recordset.ts'
 import { z } from 'zod'
 import {
   alarmKinds,

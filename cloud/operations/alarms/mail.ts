@@ -1,7 +1,7 @@
 import { createTransport } from 'nodemailer'
 import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
-import { MAIL_WORK } from '../../events/plan-mails.ts'
+import { MAIL_WORK } from '../../events/publish.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { done, Unavailable, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'

@@ -5,7 +5,7 @@ import {
   type Incident,
   type Whereabouts,
 } from '../../events/alarms/alarms.ts'
-import { MAIL_WORK } from '../../events/plan-mails.ts'
+import { MAIL_WORK } from '../../events/publish.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recurring, type WorkKinds, type WorkObserver } from '../../platform/work/runner.ts'

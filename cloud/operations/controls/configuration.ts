@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { holdsWithin } from '../../../protocol/model/runtime.ts'
 import type { HubHealth } from '../../../protocol/model/hub-health.ts'
-import { checkBins } from '../../commerce/orders/bin-alarm.ts'
+import { checkBins } from '../../commerce/orders/bin-room.ts'
 import { blockDisabled } from '../../commerce/catalogue/blocked.ts'
 import { readConfirmed, readHubConfig } from '../../commerce/fulfilment/hub-snapshot.ts'
 import { hubState } from '../../gateway/hub-state.ts'

@@ -8,7 +8,7 @@ import { everyInBackground } from '../work/background.ts'
 import type { Answer } from './answer.ts'
 import type { Memento } from './handler.ts'
 import type { Random } from '../../../protocol/model/runtime.ts'
-import { decrypt, encrypt } from '../store/cipher.ts'
+import { decrypt, encrypt } from '../store/sealer.ts'
 
 /** How long a key identifies its request. Retention deletes it afterwards (`retention.ts`). */
 export const KEEP_MS = 24 * 3_600_000

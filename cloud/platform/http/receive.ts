@@ -14,7 +14,7 @@ import type { CloudSettings } from '../settings/limits.ts'
 import type { Call } from './answer.ts'
 import { hasBody, parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
-import { signatureTime } from './signature-time.ts'
+import { signatureTime } from './signature.ts'
 
 /** Dependencies for receiving the bodies of a route. */
 interface Receiving {

@@ -2,9 +2,8 @@ import { hkdfSync } from 'node:crypto'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Random } from '../../../protocol/model/runtime.ts'
 import { UsageError } from '../settings/usage-error.ts'
-import { decrypt, encrypt } from './cipher.ts'
 import { isUniqueViolation, type CloudDatabase, type Queries, type Tx } from './database.ts'
-import { createSealer, type Sealer } from './sealer.ts'
+import { decrypt, encrypt, createSealer, type Sealer } from './sealer.ts'
 
 const keyOf = (secret: string): Buffer => Buffer.from(hkdfSync('sha256', secret, '', 'larder store', 32))
 const idOf = (secret: string): string =>

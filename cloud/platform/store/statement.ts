@@ -8,7 +8,7 @@ import {
 } from 'kysely'
 import type { Queries } from './database.ts'
 import { locksOf, type Locks } from './locks.ts'
-import { Parameter, placesFor } from './parameter.ts'
+import { Parameter, placesFor } from './recordset.ts'
 import { nameStatement } from './postgres.ts'
 import { tables, type Tables } from './schema.ts'
 import { SqliteFileAdapter } from './sqlite.ts'

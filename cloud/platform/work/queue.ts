@@ -1,7 +1,7 @@
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries, Tx } from '../store/database.ts'
-import { textsIn } from '../store/in-list.ts'
+import { textsIn } from '../store/recordset.ts'
 import { statement } from '../store/statement.ts'
 
 /**

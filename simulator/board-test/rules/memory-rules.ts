@@ -1,7 +1,6 @@
 import { deviceId } from '../../../protocol/model/hardware.ts'
-import { type Bench, textOf, type Rule } from '../bench.ts'
+import { type Bench, textOf, type Rule, type Power } from '../bench.ts'
 import { Broken, expect, type Result, Unasked } from '../host.ts'
-import type { Power } from '../power.ts'
 
 const CAPACITY = 256
 const SETTLE_MS = 1500

@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { isPublic } from '../../../cloud/events/webhooks/public-address.ts'
-import { HttpPoster, type PosterOptions } from '../../../cloud/events/webhooks/post.ts'
+import { isPublic, HttpPoster, type PosterOptions } from '../../../cloud/events/webhooks/post.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 
 const servers: Server[] = []

@@ -15,7 +15,7 @@ import {
 import { sandboxWork, createSandbox } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { readInstallation } from '../../../cloud/commerce/processors/stripe/account.ts'
 import { createStripe } from '../../../cloud/commerce/processors/stripe/stripe.ts'
-import { signPayload } from '../../../cloud/commerce/processors/signature.ts'
+import { signPayload } from '../../../cloud/platform/http/signature.ts'
 import { STRIPE_KEY, type StripeServer } from './stripe/server.ts'
 
 /** Secret of the processor's signatures. */

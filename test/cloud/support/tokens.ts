@@ -6,7 +6,7 @@ import {
   type JWTPayload,
   type JWTVerifyGetKey,
 } from 'jose'
-import { mintSigningKey, signingKeyOf } from '../../../cloud/platform/identity/signing-key.ts'
+import { mintSigningKey, signingKeyOf } from '../../../cloud/platform/identity/open-issuer.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 
 export const ISSUER = 'http://issuer.test'

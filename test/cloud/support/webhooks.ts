@@ -1,4 +1,4 @@
-import { signPayload } from '../../../cloud/commerce/processors/signature.ts'
+import { signPayload } from '../../../cloud/platform/http/signature.ts'
 import { receiveWebhook } from '../../../cloud/commerce/payments/webhook.ts'
 import { SECRET } from './bank.ts'
 import type { Shop } from '../../world/shop.ts'

@@ -1,5 +1,5 @@
 import { deliver } from '../../cloud/support/webhooks.ts'
-import { signPayload } from '../../../cloud/commerce/processors/signature.ts'
+import { signPayload } from '../../../cloud/platform/http/signature.ts'
 import type { Call, RouteCases } from './call.ts'
 import type { World } from './world.ts'
 

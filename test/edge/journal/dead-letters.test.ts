@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { DeadLetters } from '../../../edge/journal/dead-letters.ts'
-import { createInbox } from '../../../edge/journal/inbox.ts'
+import { DeadLetters, createInbox } from '../../../edge/journal/inbox.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { silentLog } from '../../../protocol/model/log.ts'

@@ -37,7 +37,7 @@ import { cardNamed, cardOf, cardToSave, isOwnId } from './cards.ts'
 import { dispute } from './dashboard.ts'
 import type { CloudContext } from '../../../platform/context.ts'
 import { done, Unavailable, type WorkKinds } from '../../../platform/work/runner.ts'
-import { signPayload } from '../signature.ts'
+import { signPayload } from '../../../platform/http/signature.ts'
 
 export interface SandboxOptions {
   db: CloudDatabase

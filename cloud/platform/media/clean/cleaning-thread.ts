@@ -1,8 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../../../protocol/model/runtime.ts'
 import type { Cleaned, Cleaning, OpenFile } from './cleaning.ts'
-import { RefusedFile, type CleaningLimits } from './parts.ts'
-import type { FromThread, ToThread } from './thread-messages.ts'
+import { RefusedFile, type CleaningLimits, type Refusal } from './parts.ts'
 
 /**
  * The thread's file for a module of the cloud. In a package, modules are not at their places in the sources, and the
@@ -109,3 +108,17 @@ export class CleaningThread implements Cleaning {
     void worker.terminate()
   }
 }
+
+/** Messages from the service to the thread. Each contains the number of its file. */
+export type ToThread =
+  | { file: number; open: { extension: string; limits: CleaningLimits } }
+  | { file: number; block: Uint8Array }
+  | { file: number; end: true }
+  | { file: number; close: true }
+
+/** The answer to a block or to the end of a file. */
+export type FromThread =
+  /** The kept bytes are the first `length` of `memory`, which is the memory of the block if they fit into it. */
+  | { file: number; memory: ArrayBuffer; length: number; ms: number }
+  | { file: number; refusal: Refusal }
+  | { file: number; error: string }

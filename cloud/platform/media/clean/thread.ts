@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import { Cleaner } from './cleaner.ts'
 import { RefusedFile } from './parts.ts'
-import type { FromThread, ToThread } from './thread-messages.ts'
+import type { FromThread, ToThread } from './cleaning-thread.ts'
 
 /**
  * The thread that cleans files (`cleaning-thread.ts`), so that the processor time of a picture never delays other

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
-import { signPayload } from '../../../../cloud/commerce/processors/signature.ts'
+import { signPayload } from '../../../../cloud/platform/http/signature.ts'
 import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { walletBalance, walletTransactions } from '../../../../cloud/commerce/ledger/wallet.ts'

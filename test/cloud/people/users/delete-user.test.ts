@@ -16,7 +16,7 @@ import { raiseAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { appendAudit } from '../../../../cloud/platform/audit/audit.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { tables } from '../../../../cloud/platform/store/schema.ts'
-import { setIdentity } from '../../../../cloud/people/users/set-identity.ts'
+import { setIdentity } from '../../../../cloud/people/users/handlers.ts'
 import { deliver, sendEvent } from '../../support/webhooks.ts'
 import { openService } from '../../../world/service.ts'
 

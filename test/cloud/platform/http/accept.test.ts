@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { prefersType } from '../../../../cloud/platform/http/accept.ts'
+import { prefersType } from '../../../../cloud/platform/http/input.ts'
 
 test.each([
   [undefined, false],

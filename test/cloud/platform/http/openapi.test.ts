@@ -3,8 +3,11 @@ import { expect, test } from 'vitest'
 import { routes, type RouteId } from '../../../../protocol/contract/routes.ts'
 import { mountsOf, type Route } from '../../../../protocol/contract/route.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
-import { openApiDocument, type Operation } from '../../../../cloud/platform/http/openapi.ts'
-import { descriptionHandlers } from '../../../../cloud/platform/http/description-handlers.ts'
+import {
+  openApiDocument,
+  type Operation,
+  descriptionHandlers,
+} from '../../../../cloud/platform/http/openapi.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 import { openCloud } from '../../../world/cloud.ts'
 

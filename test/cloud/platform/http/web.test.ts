@@ -206,7 +206,7 @@ test('answers about one caller and about money are not cached', async () => {
 })
 
 test('the description has an ETag, and is generated once', async () => {
-  const { descriptionHandlers } = await import('../../../../cloud/platform/http/description-handlers.ts')
+  const { descriptionHandlers } = await import('../../../../cloud/platform/http/openapi.ts')
   const { openApiDocument } = await import('../../../../cloud/platform/http/openapi.ts')
   let written = 0
   const { app } = await openCloud({

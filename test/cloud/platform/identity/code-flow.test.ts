@@ -6,7 +6,7 @@ import { silentLog } from '../../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { beginSignIn, finishSignIn } from '../../../../cloud/platform/identity/code-flow.ts'
-import { remoteCodeIssuer } from '../../../../cloud/platform/identity/remote-code-issuer.ts'
+import { remoteCodeIssuer } from '../../../../cloud/platform/identity/open-issuer.ts'
 import { remoteKeys } from '../../../../cloud/platform/identity/remote-keys.ts'
 
 const clientId = 'larder-web'

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isMetricsHost } from '../../../../protocol/model/allowed-hosts.ts'
 import { identityVerifier } from '../../../../cloud/platform/credentials/identity-token.ts'
-import { createEmbeddedIssuer } from '../../../../cloud/platform/identity/embedded-issuer.ts'
 import {
+  createEmbeddedIssuer,
   ensureSigningKey,
   mintSigningKey,
   signingKeyOf,
-} from '../../../../cloud/platform/identity/signing-key.ts'
+} from '../../../../cloud/platform/identity/open-issuer.ts'
 import { openCloud } from '../../../world/cloud.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { signPayload } from '../../../../../cloud/commerce/processors/signature.ts'
+import { signPayload } from '../../../../../cloud/platform/http/signature.ts'
 import { oidcIssuer } from '../../../support/oidc-issuer.ts'
 import { programFolder, startCloud } from '../../../support/program.ts'
 import { STRIPE_KEY, startStripeServer, type StripeServer } from '../../../support/stripe/server.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isSigned, signPayload } from '../../../../cloud/commerce/processors/signature.ts'
+import { isSigned, signPayload } from '../../../../cloud/platform/http/signature.ts'
 
 test('during a rotation only an event signed by either secret is accepted', () => {
   const [body, nowMs, toleranceMs] = ['{"id":"evt_1"}', 1_767_225_600_000, 300_000]
