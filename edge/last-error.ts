@@ -12,7 +12,6 @@ const MAX = 1000
  * Stores the error that ended the service in a file next to the journal, because the journal itself may have
  * failed. The next start reports it with the alarm `hub_restarting`.
  */
-export type LastErrorFile = ReturnType<typeof lastErrorFile>
 
 export function lastErrorFile(path: string, files: Files) {
   return {

@@ -314,7 +314,7 @@ class FaultTargets implements FaultMap {
   }
 }
 
-export function describeState(parts: {
+function describeState(parts: {
   hardware: HardwareDescription
   world: World
   gpio: GpioBank

@@ -4,7 +4,7 @@ import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
 
-export interface NewEvent {
+interface NewEvent {
   type: EventType | typeof TEST_EVENT
   /** The hub of the event; null if it has none, and then `ownerId` is set. */
   hubId: number | null

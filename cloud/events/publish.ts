@@ -109,7 +109,7 @@ export const workOf = (endpointId: string): string => `webhook/${endpointId}`
  * Schedules the deliveries of events to webhooks, in the transaction that publishes the events: each event once for
  * each webhook.
  */
-export async function planDeliveries(
+async function planDeliveries(
   tx: Tx,
   { runtime }: CloudContext,
   events: readonly Published[],
@@ -176,7 +176,7 @@ export const MAIL_WORK = 'alarm.mail'
  * Schedules the mails about alarms, in the transaction that publishes their events: the beginning and the end of an
  * incident.
  */
-export async function planMails(
+async function planMails(
   tx: Tx,
   { runtime, settings }: CloudContext,
   events: readonly { seq: number; type: string; owner_id: number }[],

@@ -16,7 +16,7 @@ export function uninterrupted(clock: Clock): Listening {
   return { forMs: () => clock.monotonic() - since }
 }
 
-export interface ListeningPorts {
+interface ListeningPorts {
   clock: Clock
   /** Milliseconds. Shorter interruptions do not count. */
   gapMs: number

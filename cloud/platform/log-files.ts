@@ -4,7 +4,7 @@ import { createStream } from 'rotating-file-stream'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { logOutput } from '../../protocol/model/log-output.ts'
 
-export interface LogFileOptions {
+interface LogFileOptions {
   part: string
   /** The file's name without its extension. Each process has its own name. */
   file: string

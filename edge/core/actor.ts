@@ -22,7 +22,7 @@ import { blockedRows, type BlockedRows } from './blocked-rows.ts'
  * The hub's core as an actor. It handles one event at a time, in one transaction with all steps that follow
  * from it. Effects run after the commit; their results arrive as new events.
  */
-export interface Actor {
+interface Actor {
   /**
    * Handles one event: `work` writes it to the journal. Returns false if the storage fails; then the
    * transaction is rolled back, and the hub retries its steps after `fullRetryMs`.

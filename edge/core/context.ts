@@ -64,7 +64,7 @@ export interface Waiter {
 }
 
 /** A command that waits for a controller's handshake on a new connection. */
-export interface Reconnecting {
+interface Reconnecting {
   controller: string
   /** On the monotonic clock. */
   startedAt: number

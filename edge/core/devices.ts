@@ -64,7 +64,7 @@ export interface OtherBoard {
   reported: Set<string>
 }
 
-export type DeviceSettings = Pick<
+type DeviceSettings = Pick<
   CoreSettings,
   'steadyMs' | 'probe' | 'fridgeUnreadableMs' | 'fridgeUnreadableOldMs' | keyof SteadyRules
 >

@@ -39,13 +39,13 @@ export interface FridgeFacts {
  * `clockWaitMs`: how long to wait for the cloud's time, which shows the length of the power failure.
  * `proofMs`: the longest time without proof.
  */
-export interface FridgeLimits {
+interface FridgeLimits {
   healthShutoffMs: number
   clockWaitMs: number
   proofMs: number
 }
 
-export type FridgeVerdict =
+type FridgeVerdict =
   /** `isProven`: by current readings. Otherwise the last proof is recent enough. */
   | { kind: 'cold'; isProven: boolean; ms: number }
   /** At the start after a long absence: the hub sells nothing until readings prove that the fridge is cold. */

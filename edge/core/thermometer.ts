@@ -30,9 +30,9 @@ export interface Thermometer {
   fault: ProbeFault | undefined
 }
 
-export type ProbeFault = 'none' | 'implausible'
+type ProbeFault = 'none' | 'implausible'
 
-export interface ProbeRules {
+interface ProbeRules {
   /** Plausible values, in degrees Celsius. */
   minCelsius: number
   maxCelsius: number
@@ -147,7 +147,7 @@ export function proofOf(
 const repeatsFor = ({ same }: Thermometer, now: number, { frozenMs, frozenReadings }: FrozenRules): boolean =>
   same !== undefined && now - same.since >= frozenMs && same.count >= frozenReadings
 
-export interface FrozenRules {
+interface FrozenRules {
   frozenMs: number
   frozenReadings: number
 }

@@ -85,7 +85,7 @@ const facts = {
   firmware: z.record(z.string(), Attempt).default({}),
 }
 
-export type FactKey = keyof typeof facts
+type FactKey = keyof typeof facts
 export type Fact<K extends FactKey> = z.output<(typeof facts)[K]>
 
 /** The single facts of the hub. Each is parsed once, and again after a change. */

@@ -27,7 +27,7 @@ export type LeaveOut = (body: unknown, error: unknown) => void
 
 export type Inbox = ReturnType<typeof createInbox>
 
-export interface InboxOptions {
+interface InboxOptions {
   /** Name and version of the service: another version may be able to apply a dead letter. */
   software?: string
   /** Estimated cloud time in milliseconds; defaults to the board's clock. */

@@ -3,7 +3,7 @@ import { PRODUCT_VERSION } from '../../protocol/build.ts'
 import { judgeJournal, storeSchema, type Migration } from './journal-schema.ts'
 
 /** The tables of the first release. It is never changed: later steps of `migrations.ts` change the tables. */
-export const firstStep = `
+const firstStep = `
 CREATE TABLE meta ( key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (key) ) STRICT, WITHOUT ROWID;
 CREATE TABLE controllers ( id TEXT NOT NULL, memory_id TEXT NOT NULL, reconciled INTEGER NOT NULL, continuous INTEGER NOT NULL, PRIMARY KEY (id) ) STRICT, WITHOUT ROWID;
 CREATE TABLE operations ( number INTEGER PRIMARY KEY, id TEXT NOT NULL, controller TEXT NOT NULL, device TEXT NOT NULL, action TEXT NOT NULL, max_ms INTEGER NOT NULL, shelf INTEGER, row INTEGER, bin INTEGER, ref TEXT, memory_id TEXT, state TEXT NOT NULL, why TEXT, moved INTEGER NOT NULL, drops INTEGER NOT NULL, ms INTEGER NOT NULL, order_id TEXT, line_id INTEGER, unit INTEGER, product_id INTEGER, command_id TEXT, imported INTEGER NOT NULL, recheck INTEGER NOT NULL, intent_at REAL NOT NULL, ended_at REAL, settled_by TEXT, happened INTEGER, UNIQUE (id) ) STRICT;

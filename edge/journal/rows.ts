@@ -6,8 +6,7 @@ import type { Saved } from './transactions.ts'
 type Key = string | number
 type StoredRow = Record<string, Stored>
 /** A row's key as callers pass it: the value of a single key column, or an object with the key columns. */
-export type KeyOf<T extends Table> =
-  T extends Table<infer C, infer K> ? KeyIn<RowOf<{ columns: C }>, K> : never
+type KeyOf<T extends Table> = T extends Table<infer C, infer K> ? KeyIn<RowOf<{ columns: C }>, K> : never
 type KeyIn<R, K> = [K] extends [keyof R] ? R[K] | Pick<R, K> : never
 
 /** A table that is only on the disk. Queries see the changes of the current transaction. */

@@ -14,7 +14,7 @@ export const isNoRoom = (reason: StorageReason | undefined): boolean =>
 /** Reasons that may end while the file stays open. */
 const passes = (reason: StorageReason): boolean => isNoRoom(reason) || reason === 'locked'
 
-export interface StorageWatchOptions {
+interface StorageWatchOptions {
   db: Database.Database
   ballast: Ballast | undefined
   /** The file's path for messages. */

@@ -69,7 +69,7 @@ export interface Store {
   close(): void
 }
 
-export interface StoreOptions {
+interface StoreOptions {
   /** A file, or `:memory:`. A damaged file is moved to another name next to it, and a new file is created. */
   path: string
   /** An open database to use instead; it outlives the store. Used for several processes of one simulated hub. */

@@ -10,7 +10,7 @@ import type { Heartbeat as HeartbeatMessage } from '../../protocol/mqtt/session.
 
 /** Times of a connection's repeated messages: hello until the cloud answers, and heartbeats. */
 
-export interface HelloTimes {
+interface HelloTimes {
   /** The pauses between unanswered hellos. */
   hello: BackoffOptions
   hailMs: number
@@ -101,7 +101,7 @@ export class Hellos {
   }
 }
 
-export interface HeartbeatTimes {
+interface HeartbeatTimes {
   heartbeatMs: number
   healthMs: number
 }

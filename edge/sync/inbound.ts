@@ -23,7 +23,7 @@ const schemas = {
 const isOfSession = (channel: DownChannel): channel is SessionChannel => channel in schemas
 
 /** The handler of each of the cloud's channels. */
-export type InboundHandlers = {
+type InboundHandlers = {
   [Channel in SessionChannel]: (message: z.infer<(typeof schemas)[Channel]>) => void
 }
 

@@ -9,7 +9,7 @@ import { anyBroker } from '../../protocol/mqtt/brokers.ts'
 import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { clientTransport, type OpenTransport } from '../../protocol/mqtt/transport.ts'
 
-export interface MqttOptions {
+interface MqttOptions {
   /** `mqtt://host:port` or `mqtts://host:port`, all of one cluster. */
   urls: readonly string[]
   /** Also the client id: a new connection ends an older one that the broker still considers open (SPEC §2). */

@@ -52,7 +52,7 @@ export interface SyncOptions {
   vitals?: (() => HeartbeatMessage['vitals']) | undefined
 }
 
-export interface SessionOptions extends SyncOptions {
+interface SessionOptions extends SyncOptions {
   /** Id of this process of the service: 128 random bits. */
   instance: string
   /** The amount that is sent at once, on this connection and the next ones. */

@@ -12,7 +12,7 @@ import {
 } from '../../protocol/stream/sender.ts'
 import type { Outbox, OutboxSlice, OutboxStream } from '../journal/outbox.ts'
 
-export interface StreamSenderOptions {
+interface StreamSenderOptions {
   stream: OutboxStream
   outbox: Outbox
   clock: Clock

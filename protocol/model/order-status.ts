@@ -80,8 +80,6 @@ export function orderStatusName(status: OrderStatus): OrderStatusName {
   return nameByStatus.get(status)!
 }
 
-export const isOrderStatus = (value: number): value is OrderStatus => nameByStatus.has(value)
-
 /** The order still needs its customer: at most one such order for each user and hub. */
 export const isActive = (status: OrderStatus): boolean => status <= S.COLLECTING
 /** The order still needs the hub (`has_pending_orders`, `order_in_progress`). */

@@ -16,7 +16,7 @@ import type { Bin } from '../physics/bin.ts'
 import type { Motion, OnMotionEnd } from '../physics/motion.ts'
 import type { World } from '../physics/world.ts'
 
-export interface ControllerOptions extends TerminalsOptions {
+interface ControllerOptions extends TerminalsOptions {
   /** The contents of the flash. */
   memory: AppendLog<object>
   /** How long the firmware waits for a fall after a turn, in milliseconds. */

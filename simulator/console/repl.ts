@@ -10,7 +10,7 @@ import type { Act } from '../physics/world-state.ts'
 import type { WireEntry } from '../wire-entry.ts'
 import { scenarioCommand, scenarioHelp, type ScenarioCall, argumentsOf } from './scenario-command.ts'
 
-export interface ReplOptions {
+interface ReplOptions {
   clock: Clock
   input: Readable
   output: Writable

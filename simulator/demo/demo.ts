@@ -39,7 +39,7 @@ const MAX_SOCKET_PATH = 107
 /** A start that failed for a reason that the person at the terminal can repair. */
 export class DemoError extends Error {}
 
-export interface DemoOptions {
+interface DemoOptions {
   settings: DemoSettings
   runtime: Runtime
   /** Writes for the person at the terminal. */

@@ -1,7 +1,7 @@
 import { type Client, createClient, unwrap } from '../../protocol/client/client.ts'
 import { jsonInterface } from '../interface/client.ts'
 
-export interface GuestWithCart {
+interface GuestWithCart {
   client: Client
   token: string
   userId: number

@@ -10,7 +10,7 @@ export type Step = keyof typeof steps
 export const isStep = (word: string): word is Step => Object.hasOwn(steps, word)
 
 /** The commands for them. They need neither shell variables nor curl. */
-export const lineToTry = (step: Step, dataDir: string, standardDir: string): string =>
+const lineToTry = (step: Step, dataDir: string, standardDir: string): string =>
   `npm run try -- ${step}${dataDir === standardDir ? '' : ` --data ${quoted(dataDir)}`}`
 
 /**

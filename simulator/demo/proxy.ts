@@ -21,7 +21,7 @@ export interface Proxy {
   close(): Promise<void>
 }
 
-export interface ProxyOptions {
+interface ProxyOptions {
   /** The port that connections are led to, of 127.0.0.1 unless told. */
   target: number
   host?: string

@@ -41,7 +41,7 @@ export interface Program<Name extends string> {
   reportsPid?: boolean
 }
 
-export interface SupervisorOptions<Name extends string> {
+interface SupervisorOptions<Name extends string> {
   programs: readonly Program<Name>[]
   runtime: Runtime
   /** For all programs; it overrides this process's environment, and a program's own overrides it. */

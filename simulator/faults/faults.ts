@@ -34,7 +34,7 @@ interface Raised {
   untilMs: number
 }
 
-export interface FaultHooks {
+interface FaultHooks {
   /** Executes the faults that happen when they are raised. */
   onInstant: (fault: FaultRequest) => void
   /** Cables were exchanged or restored. */

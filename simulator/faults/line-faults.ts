@@ -31,7 +31,7 @@ export function crossed(ids: readonly string[], exchanged: readonly string[]): s
 }
 
 /** Damage as a noisy line does it. */
-export function corrupt(line: string, random: Random): string[] {
+function corrupt(line: string, random: Random): string[] {
   const at = Math.floor(random.fraction() * line.length)
   const [before, after] = [line.slice(0, at), line.slice(at + 1)]
   const byte = String.fromCharCode(33 + Math.floor(random.fraction() * 94))

@@ -84,7 +84,7 @@ export function binBehaviour(bin: BinPins): Behaviour {
 
 type CabinetDescription = Extract<DeviceDescription, { kind: 'cabinet' }>
 
-export interface CabinetContext {
+interface CabinetContext {
   clock: Clock
   /** A bin on the same controller. */
   binOf(number: number): BinPins | undefined

@@ -36,7 +36,7 @@ const LATE_DROP_MS = 60_000
 /** A new firmware that no host has kept returns to the former one after this time. SPEC §12. */
 const TRIAL_MS = 180_000
 
-export interface FirmwareOptions {
+interface FirmwareOptions {
   clock: Clock
   random: Runtime['random']
   /** The newest supported version of the serial protocol. */

@@ -3,7 +3,7 @@ import { encodeFrame } from '../../protocol/serial/codec.ts'
 import { acknowledged, type FrameBody, type FrameType } from '../../protocol/serial/frames.ts'
 
 /** A frame without its sequence number. */
-export type Outgoing = { [T in FrameType]: { type: T } & FrameBody<T> }[FrameType]
+type Outgoing = { [T in FrameType]: { type: T } & FrameBody<T> }[FrameType]
 
 interface Waiting {
   body: Outgoing
@@ -17,7 +17,7 @@ interface UnderWay extends Waiting {
 }
 
 export const FIRST_REPEAT_MS = 25
-export const LAST_REPEAT_MS = 400
+const LAST_REPEAT_MS = 400
 const WINDOW = 8
 
 /** The controller's outgoing frames: numbered, repeated until acknowledged, at most eight under way (SPEC §4). */

@@ -12,7 +12,7 @@ import type { Behaviour, Command, Run } from './behaviours.ts'
 
 /** An operation as the controller stores it: the fields of OPS. */
 export type StoredOperation = FrameBody<'OPS'>
-export type OperationResult = Pick<StoredOperation, 'state' | 'why' | 'moved' | 'drops' | 'ms'>
+type OperationResult = Pick<StoredOperation, 'state' | 'why' | 'moved' | 'drops' | 'ms'>
 
 /** An entry of the non-volatile memory. The log may hold several records of one operation; the last is valid. */
 export type MemoryEntry =

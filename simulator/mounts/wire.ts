@@ -34,7 +34,7 @@ export interface Passed {
   arrived: readonly string[]
 }
 
-export interface WireEnds {
+interface WireEnds {
   wire: WatchedWire
   /** The controller's `transmit`. */
   fromController: (line: string) => void
@@ -93,7 +93,7 @@ export function linesFrom(stream: Readable, wire: Wire): void {
   )
 }
 
-export interface InProcessOptions {
+interface InProcessOptions {
   clock: Clock
   /** Latency of a line in milliseconds, computed for each line. Lines of one direction never overtake each other. */
   latencyMs: () => number

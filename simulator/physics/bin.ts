@@ -4,8 +4,8 @@ import type { ActDetail, BinState } from './world-state.ts'
 import { cut, type Chronicle } from './chronicle.ts'
 import type { Motion, OnMotionEnd, Timing } from './motion.ts'
 
-export type DoorReading = 'closed' | 'open' | 'moving' | 'unknown'
-export type LiftReading = 'up' | 'down' | 'moving' | 'unknown'
+type DoorReading = 'closed' | 'open' | 'moving' | 'unknown'
+type LiftReading = 'up' | 'down' | 'moving' | 'unknown'
 export type BinAction = 'open_door' | 'close_door' | 'raise_lift' | 'lower_lift'
 
 export interface MechanismOptions {

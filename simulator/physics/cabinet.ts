@@ -14,7 +14,7 @@ export interface DispensePlace {
   bin: number
 }
 
-export interface CabinetOptions extends MechanismOptions {
+interface CabinetOptions extends MechanismOptions {
   device: string
   number: number
   binOf: (number: number) => Bin | undefined

@@ -2,7 +2,7 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 import type { FaultType } from '../faults/fault-types.ts'
 import type { Timing } from './motion.ts'
 
-export const ROOM_CELSIUS = 21
+const ROOM_CELSIUS = 21
 /**
  * A compressor switches on and off, so the air swings around its target. A working probe thus never repeats one value
  * for hours.
@@ -20,7 +20,7 @@ export interface Fridge {
   probe(): number | null
 }
 
-export interface FridgeOptions {
+interface FridgeOptions {
   targetCelsius: number
   timing: Pick<Timing, 'coolingMs' | 'warmingMs'>
   clock: Clock

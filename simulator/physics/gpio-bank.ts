@@ -1,8 +1,8 @@
 import type { GpioLines, Level, GpioLine } from '../../protocol/model/hardware.ts'
 
 /** Who moved a line. The hub drives outputs; the world moves sensors and removes outputs' power. */
-export type GpioCause = 'hub' | 'world'
-export type GpioListener = (name: string, level: Level, cause: GpioCause) => void
+type GpioCause = 'hub' | 'world'
+type GpioListener = (name: string, level: Level, cause: GpioCause) => void
 
 /**
  * The lines of a simulated hub's GPIO chip. Levels are logical (1 = unlocked, open); mounts that show a pin's voltage

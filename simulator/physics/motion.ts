@@ -1,5 +1,5 @@
 /** How a motor stopped without `stop`. */
-export type MotionEnd = 'arrived' | 'stalled' | 'obstructed'
+type MotionEnd = 'arrived' | 'stalled' | 'obstructed'
 
 /** A motor that is switched on. */
 export interface Motion {

@@ -30,7 +30,7 @@ export function doorNames(hardware: HardwareDescription): string[] {
 }
 
 /** A new hub: doors closed, lifts down, rows empty. */
-export function builtState(hardware: HardwareDescription): WorldState {
+function builtState(hardware: HardwareDescription): WorldState {
   const state: WorldState = { bins: new Map(), rows: new Map(), doors: new Map() }
   for (const { devices } of hardware.controllers)
     for (const device of devices) {

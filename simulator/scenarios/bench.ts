@@ -33,7 +33,7 @@ export interface Cloud {
   apiKey: string
 }
 
-export interface DemoControl {
+interface DemoControl {
   /** Resolves when the program is in the requested state. */
   program(name: 'cloud' | 'edge', verb: 'stop' | 'start' | 'kill' | 'copy' | 'restore'): Promise<void>
   network(hub: 'away' | 'back'): Promise<void>
@@ -46,7 +46,7 @@ const Demo = z.object({
   hubs: z.array(z.object({ hub_id: z.int() })).min(1),
 })
 
-export interface BenchOptions {
+interface BenchOptions {
   hubId: number
   clock: Clock
   random: Random

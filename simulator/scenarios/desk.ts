@@ -30,7 +30,7 @@ export interface Desk {
 /** An action that is impossible at this moment. */
 export class DeskError extends Error {}
 
-export interface DeskOptions {
+interface DeskOptions {
   clock: Clock
   random: Random
   simulator: Simulator

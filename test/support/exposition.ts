@@ -6,7 +6,7 @@ export interface Sample {
   value: number
 }
 
-export interface Exposition {
+interface Exposition {
   /** By metric name; samples of histograms and summaries have it with a suffix. */
   types: Map<string, string>
   helps: Map<string, string>

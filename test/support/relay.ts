@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
 /** A proxy in front of a server that can become silent: it accepts connections and returns nothing. */
-export interface Relay {
+interface Relay {
   url: string
   isSilent: boolean
   close(): void

@@ -23,7 +23,7 @@ export interface MemoryHub {
   executed: readonly string[]
 }
 
-export interface MemoryHubOptions {
+interface MemoryHubOptions {
   hubId: number
   runtime: Runtime
   openTransport: OpenTransport

@@ -192,7 +192,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
 }
 
 /** The card processor’s state of a payment or refund; null if it has no part in it. */
-export type Conversation = { decline_code: string | null } & {
+type Conversation = { decline_code: string | null } & {
   [K in (typeof conversation)[number]]: Operation[K] | null
 }
 const conversation = ['processor_ref', 'goal', 'in_doubt', 'given_up_at'] as const

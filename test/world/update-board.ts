@@ -33,7 +33,7 @@ interface Disk {
   orders: number
 }
 
-export interface BoardOptions {
+interface BoardOptions {
   /** Default: a clock on which every sleep ends at once. */
   clock?: Clock
   newVersion?: Health

@@ -46,7 +46,7 @@ export interface Sale {
 }
 
 /** A product as it was sold: its frozen UPC, name and category. */
-export interface SoldProduct {
+interface SoldProduct {
   productId: number
   upc: string
   name: string
@@ -162,7 +162,7 @@ export interface SalesOfOrders {
 }
 
 /** The payments and counted values of some orders. */
-export interface SaleBooks {
+interface SaleBooks {
   payments: readonly PaymentAndBack[]
   held: readonly SaleRow[]
 }

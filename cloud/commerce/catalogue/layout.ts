@@ -8,12 +8,12 @@ import type { NamedProduct } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { Location } from '../../../protocol/model/location.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 
-export interface ShelfLayout {
+interface ShelfLayout {
   shelf_number: number
   total_rows: number
 }
 /** By cabinet number (O §2). */
-export type HubLayout = Record<string, { shelves: ShelfLayout[] }>
+type HubLayout = Record<string, { shelves: ShelfLayout[] }>
 
 export async function readLayout(q: Queries, hubId: number): Promise<HubLayout> {
   const rows = await q
@@ -56,7 +56,7 @@ export async function readRows(q: Queries, hubId: number): Promise<(Location & {
   )
 }
 
-export interface FridgeLayout {
+interface FridgeLayout {
   fridge: number
   left: number
   middle: number

@@ -11,7 +11,7 @@ import { recordset } from '../../platform/store/recordset.ts'
 import { publishProduct, publishStock } from './stock-events.ts'
 import { isInOneRow, movedSince, shownUnits } from './units.ts'
 
-export interface TypedCount {
+interface TypedCount {
   hubId: number
   productId: number
   /** The counted row; null: the product at all its rows. */

@@ -24,7 +24,7 @@ export const publishProduct = (
  * The event of a change of a product's quantity. It occurs when the quantity falls below the limit, not while it stays
  * below.
  */
-export function stockEvent(before: number, after: number, lowStock: number): StockEvent | undefined {
+function stockEvent(before: number, after: number, lowStock: number): StockEvent | undefined {
   if (after <= 0) return before > 0 ? 'inventory.out_of_stock' : undefined
   return after <= lowStock && before > lowStock ? 'inventory.low_stock' : undefined
 }

@@ -6,7 +6,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import type { Sealer } from '../../platform/store/sealer.ts'
 
 /** Columns that identify a person: two users who share a value are one customer. */
-export type Traits = Pick<
+type Traits = Pick<
   Selectable<Tables['users']>,
   'identity' | 'email' | 'email_verified' | 'phone_number' | 'phone_verified' | 'device_uuid'
 >

@@ -73,7 +73,7 @@ const requestOf = (
   metadata: { deposit_id: nameOf(operation) },
 })
 
-export interface DepositRequest {
+interface DepositRequest {
   userId: number
   amountCents: number
   /** Null: the customer chooses one in the processor's own form. */

@@ -129,7 +129,7 @@ export async function createSetupIntent(
   return { setup_intent_id: ref, client_secret: clientSecret, status }
 }
 
-export interface SaveRequest {
+interface SaveRequest {
   userId: number
   method: string
   setDefault: boolean

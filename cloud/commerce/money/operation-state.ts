@@ -29,7 +29,7 @@ export type OperationOutcome =
  * Every transition: outcome → from → to. An absent one changes nothing, because answers and events arrive late, twice and
  * in any order. Late success is possible after `canceled`: money moved. `succeeded` may become `failed`: a refund came back.
  */
-export const operationTransitions: Record<
+const operationTransitions: Record<
   Exclude<OperationOutcome, 'given_up'>,
   Partial<Record<OperationState, OperationState>>
 > = {
@@ -81,7 +81,7 @@ export interface Position {
 }
 
 /** `book`: the kind books what changed. `ask`: due work asks the processor at `at`. `rest`: nothing is left to ask. */
-export type OperationEffect = { do: 'book' } | NextAsk
+type OperationEffect = { do: 'book' } | NextAsk
 type NextAsk = { do: 'ask'; at: number } | { do: 'rest' }
 
 export interface Step extends Position {

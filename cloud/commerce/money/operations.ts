@@ -55,16 +55,16 @@ export interface Change<Subject, Extra> {
 }
 
 /** The locked rows of an operation, as its transaction leaves them. */
-export interface Booked<Subject> {
+interface Booked<Subject> {
   subject: Subject
   operation: Operation
 }
 
 /** The asker: the request of a caller who waits for the answer, or due work. */
-export type AskedBy = 'caller' | 'recovery'
+type AskedBy = 'caller' | 'recovery'
 
 /** The part of one kind. `Found` is its row without a lock; `Subject` contains the locked rows that booking needs. */
-export interface MoneyKind<Found, Subject = Found, Extra = never> {
+interface MoneyKind<Found, Subject = Found, Extra = never> {
   readonly name: OperationKind
   find(q: Queries, id: number): Promise<Found | undefined>
   /**
@@ -100,7 +100,7 @@ export const keyOf = (operation: Pick<Operation, 'kind' | 'subject' | 'started_a
 export const nameOf = ({ subject, started_at }: Pick<Operation, 'subject' | 'started_at'>): string =>
   identityOf({ id: subject, created_at: started_at })
 
-export type NewOperation = Pick<Operation, 'kind' | 'subject' | 'processor' | 'started_at'> &
+type NewOperation = Pick<Operation, 'kind' | 'subject' | 'processor' | 'started_at'> &
   Partial<Pick<Operation, 'state' | 'goal' | 'processor_ref' | 'give_up_at' | 'given_up_at'>>
 
 /**
@@ -384,7 +384,7 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
 }
 
 /** The part of each kind that due work uses. */
-export type AnyOperations = Pick<MoneyOperations<unknown>, 'name' | 'run'>
+type AnyOperations = Pick<MoneyOperations<unknown>, 'name' | 'run'>
 
 /** The one kind of due work of all operations. */
 export const moneyWork = (services: MoneyServices, kinds: readonly AnyOperations[]): WorkKinds => ({

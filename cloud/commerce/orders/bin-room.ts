@@ -149,7 +149,7 @@ const isInBins = (status: OrderStatus): boolean =>
   status === OrderStatus.PREPARING || status === OrderStatus.READY || status === OrderStatus.COLLECTING
 
 /** The number of bins for an order with this many units: all bins if the units do not fit. */
-export function binsFor(capacities: readonly number[], units: number): number {
+function binsFor(capacities: readonly number[], units: number): number {
   let left = units
   let count = 0
   for (const capacity of capacities) {

@@ -66,7 +66,7 @@ async function shortage(q: Queries, lines: readonly CartLine[]): Promise<Obstacl
 export const amountObstacle = (total: number, least: number): Obstacle | undefined =>
   total > 0 && total < least ? { code: 'amount_too_small', details: { total, least } } : undefined
 
-export interface FreezeOptions {
+interface FreezeOptions {
   /** The order is claimed for an integrator's payment, which reserves a bin. */
   claim: boolean
   /** The limits of units that the order reserves until it is paid; absent if it is paid at once. */

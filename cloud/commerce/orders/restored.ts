@@ -117,7 +117,7 @@ async function lastIssued(tx: Tx, table: keyof Tables): Promise<number> {
  * Makes a table issue ids above `id`, if `id` is at most `maxStep` above the last one. Returns whether it moved. Ids
  * never move back.
  */
-export async function issueAbove(
+async function issueAbove(
   tx: Tx,
   table: keyof Tables,
   { id, maxStep }: { id: number; maxStep: number },

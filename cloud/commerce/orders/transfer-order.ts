@@ -17,7 +17,7 @@ export interface Transfer {
   anonymousToken: string
 }
 
-export interface Transferred {
+interface Transferred {
   order: OrderRow
   merged: boolean
 }

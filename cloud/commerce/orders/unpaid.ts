@@ -17,7 +17,7 @@ import { EXTERNAL } from '../processors/processor.ts'
  */
 
 /** A customer who is about to pay, locked, so that payments of one customer run one after another, at all hubs. */
-export interface Payer {
+interface Payer {
   isAnonymous: boolean
   /** Whether an identity token has proved an e-mail address or a telephone number of the customer. */
   isVerified: boolean

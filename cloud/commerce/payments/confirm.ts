@@ -14,7 +14,7 @@ import { allOf, statement } from '../../platform/store/statement.ts'
 import { readOperation, setGoal } from '../money/operations.ts'
 import { confirmAtProcessor, payments } from './payment.ts'
 
-export interface ConfirmRequest {
+interface ConfirmRequest {
   userId: number
   orderId: number
   /** `payment_id` of the payment's result. */
@@ -69,7 +69,7 @@ async function requirePayment(
   return payment
 }
 
-export interface ExternalConfirmation {
+interface ExternalConfirmation {
   hubId: number
   bin: number
   /** The order that reserves the bin. */

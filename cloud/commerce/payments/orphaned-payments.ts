@@ -29,7 +29,7 @@ import { payments } from './payment.ts'
  * restored and has no order for the charge. The service (`ORPHANED_PAYMENTS`) or a person, alerted by an
  * alarm, refunds the money.
  */
-export type OrphanedPayment = Selectable<Tables['orphaned_payments']>
+type OrphanedPayment = Selectable<Tables['orphaned_payments']>
 
 /**
  * Compares a payment at the processor with the books. Books its success; records a payment that the books lack

@@ -29,13 +29,13 @@ import { holdUntil, lockPayer, requireClaimable, requireFewUnpaid, unpaidBounds 
 import type { MoneyServices } from '../services.ts'
 import type { z } from 'zod'
 
-export interface WalletPayRequest {
+interface WalletPayRequest {
   userId: number
   orderId: number
   expectedTotal?: number | undefined
 }
 
-export interface PayRequest extends WalletPayRequest {
+interface PayRequest extends WalletPayRequest {
   /** A method of the processor, or `external`: an integrator takes the money. */
   method: string
   /** The method's type; `card` if absent. For a mobile wallet, `method` is its token. */

@@ -119,7 +119,7 @@ async function isBack(tx: Tx, ref: string): Promise<boolean> {
  * Applies moves of one payment, then decides once how much the order is owed. If no move is new, the debt is
  * unchanged: refunds that the processor refused are retried on their own schedule (`retryAt`).
  */
-export async function followPayment(
+async function followPayment(
   tx: Tx,
   context: CloudContext,
   operation: Operation,

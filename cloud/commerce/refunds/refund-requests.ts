@@ -69,7 +69,7 @@ export function refundHandlers(
   }
 }
 
-export interface RefundOrderRequest extends RefundRequest {
+interface RefundOrderRequest extends RefundRequest {
   /** Cents; the whole remainder if absent. */
   amount?: number | undefined
 }
@@ -93,14 +93,14 @@ export async function refundOrder(
   return readPaymentStatus(services.context.db.kysely, request.orderId)
 }
 
-export interface RefundItemRequest extends RefundRequest {
+interface RefundItemRequest extends RefundRequest {
   /** A product's id, or a UPC read as a number. */
   productId: number
   /** Units, 1 or more. */
   quantity: number
 }
 
-export interface RefundedItem {
+interface RefundedItem {
   paymentStatus: PaymentStatus
   /** Cents, its tax included. */
   amount: number
@@ -171,13 +171,13 @@ export interface RefundRequest {
 }
 
 /** The refund that a caller asks for. */
-export interface RefundPlan {
+interface RefundPlan {
   /** Computes the refund from the order's remainder. Throws the error that prevents it. */
   share(tx: Tx, order: OrderRow, left: Share): Promise<PlannedRefund>
   /** Whether an existing refund came from the same request. */
   isSame(tx: Tx, order: OrderRow, left: Share, refund: RefundRow): Promise<boolean>
 }
-export type PlannedRefund = Pick<NewRefund, 'itemId' | 'quantity' | 'amount' | 'tax'>
+type PlannedRefund = Pick<NewRefund, 'itemId' | 'quantity' | 'amount' | 'tax'>
 
 /**
  * Executes a requested refund (O §4.3) to the source of the money.
@@ -189,7 +189,7 @@ export type PlannedRefund = Pick<NewRefund, 'itemId' | 'quantity' | 'amount' | '
  *
  * Throws `refund_failed` or `processor_unavailable` (the refund is recorded and will be executed).
  */
-export async function requestRefund(
+async function requestRefund(
   services: CommerceServices,
   request: RefundRequest,
   plan: RefundPlan,

@@ -9,7 +9,7 @@ export interface Share {
 }
 
 /** A line's frozen share of its order, and its refunds so far. */
-export interface LineShare {
+interface LineShare {
   qty: number
   /** Without tax, after all discounts. */
   net: number

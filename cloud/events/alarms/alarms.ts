@@ -19,7 +19,7 @@ import { subjectName } from './subject-name.ts'
  * alarms, and mails and webhooks report events. A hub has a limited number of open alarms.
  */
 
-export type AlarmRow = Selectable<Tables['alarms']>
+type AlarmRow = Selectable<Tables['alarms']>
 
 /** The place of an incident: a hub, or an owner. */
 export type Whereabouts = { hubId: number } | { ownerId: number }

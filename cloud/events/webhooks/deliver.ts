@@ -19,7 +19,7 @@ export type Attempt = z.infer<typeof Delivery>['attempts'][number]
 /** Number of stored attempts of a delivery. */
 const ATTEMPTS_KEPT = 50
 
-export interface WebhookParts {
+interface WebhookParts {
   context: CloudContext
   addressOf: AddressOf
   poster: Poster

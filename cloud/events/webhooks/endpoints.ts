@@ -14,7 +14,7 @@ import { publish, listOf, workOf, type EndpointRow } from '../publish.ts'
 import type { Poster } from './post.ts'
 
 /** The properties of a webhook that its owner sets. */
-export interface EndpointFields {
+interface EndpointFields {
   url: string
   description: string | null
   event_types: WebhookEndpoint['event_types']

@@ -12,7 +12,7 @@ interface Address {
 }
 
 /** The addresses that webhooks may have. */
-export interface PostRules {
+interface PostRules {
   /** Also without TLS; not in production. */
   allowHttp: boolean
   /** Also private addresses. */
@@ -253,7 +253,7 @@ const localNames = [
  * Whether a host name never belongs to the public internet, whatever a name server answers. `isPublic` checks
  * addresses.
  */
-export function isLocalName(hostname: string): boolean {
+function isLocalName(hostname: string): boolean {
   const name = hostname.toLowerCase().replace(/\.+$/, '')
   if (isIP(name.replace(/^\[|\]$/g, '')) !== 0) return false
   // A name without a dot is resolved in the machine's own domain: ip6-localhost, router.

@@ -90,7 +90,7 @@ export interface AuditFilter {
   limit: number
 }
 
-export interface ListedRecord {
+interface ListedRecord {
   id: number
   at: string
   actor: string

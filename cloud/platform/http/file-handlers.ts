@@ -75,7 +75,7 @@ export interface Conditions {
   ifNoneMatch: string | undefined
 }
 
-export type Selection =
+type Selection =
   | { kind: 'whole' }
   | { kind: 'part'; range: ByteRange }
   | { kind: 'not-modified' }

@@ -12,7 +12,7 @@ import type {
 import type { JsonText } from '../store/json.ts'
 
 /** A form with stored files. They are removed unless the handler's transaction keeps them (`Media.keep`). */
-export interface ParsedForm<Fields> {
+interface ParsedForm<Fields> {
   fields: Fields
   files: readonly FormFile[]
   /** The id of the object that a `numbered` form creates. It is constant within a request. */
@@ -80,7 +80,7 @@ export class Reply<Body> {
   }
 }
 
-export interface ReplyOptions {
+interface ReplyOptions {
   status?: number
   headers?: Readonly<Record<string, string>>
   /**
@@ -95,14 +95,14 @@ export type Memento = Readonly<Record<string, unknown>>
 
 export const reply = <Body>(body: Body, options: ReplyOptions): Reply<Body> => new Reply(body, options)
 
-export type HandlerOutput<R extends Route> = BodyOf<R> | Reply<BodyOf<R>>
+type HandlerOutput<R extends Route> = BodyOf<R> | Reply<BodyOf<R>>
 type BodyOf<R extends Route> =
   | z.input<R['response']>
   | JsonText<z.input<R['response']>>
   | (R extends { alsoProduces: string } ? string | ReadableStream : never)
 
 /** Answers a request, or throws `ApiError`. */
-export type Handler<R extends Route> = (input: HandlerInput<R>) => Promise<HandlerOutput<R>>
+type Handler<R extends Route> = (input: HandlerInput<R>) => Promise<HandlerOutput<R>>
 
 /** The handlers of some routes, by their ids. */
 export type Handlers<Id extends RouteId> = { [K in Id]: Handler<Routes[K]> }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../protocol/model/runtime.ts'
 
 /** Whether the process is starting, ready or stopping. */
-export type Phase = 'starting' | 'ready' | 'stopping'
+type Phase = 'starting' | 'ready' | 'stopping'
 
 /** Dependencies that must work before a load balancer sends calls here. A failing check rejects or returns false. */
 export type Checks = Readonly<Record<string, () => boolean | Promise<unknown>>>

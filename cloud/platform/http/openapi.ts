@@ -27,8 +27,8 @@ import { JsonText } from '../store/json.ts'
 import { etagOf } from './web.ts'
 import { reply, type Handlers } from './handler.ts'
 
-export const SERVICE_NAME = 'Larder'
-export const SERVICE_VERSION = VERSION
+const SERVICE_NAME = 'Larder'
+const SERVICE_VERSION = VERSION
 
 /** An operation in the document and on its page. Fields with the prefix `x-` are ours. */
 export interface Operation {

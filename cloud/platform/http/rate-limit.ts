@@ -19,7 +19,7 @@ export interface RateLimiter {
   used(caller: string, route: string): number
 }
 
-export const windowOf = (clock: Clock): number => windowAt(clock.now())
+const windowOf = (clock: Clock): number => windowAt(clock.now())
 const windowAt = (now: number): number => Math.floor(now / WINDOW_MS)
 
 interface Count {

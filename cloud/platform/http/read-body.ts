@@ -10,9 +10,9 @@ import { valueError } from './validation-items.ts'
 /** The largest JSON body. */
 const LIMIT_BYTES = 1024 * 1024
 
-export type BodyLimits = Pick<CloudSettings, 'bodyIdleMs' | 'bodyTimeoutMs'>
+type BodyLimits = Pick<CloudSettings, 'bodyIdleMs' | 'bodyTimeoutMs'>
 
-export interface BodyOptions {
+interface BodyOptions {
   /** On owner paths malformed JSON has its own code. */
   isOwner: boolean
   /** The holder of the budget's share that the body uses. */

@@ -36,7 +36,7 @@ export interface ReceivedForm {
   fingerprint: string
 }
 
-export interface FormRequest {
+interface FormRequest {
   form: Form
   contentType: string | undefined
   contentLength: number
@@ -62,7 +62,7 @@ export function formRequestOf(form: Form, c: Context): FormRequest {
 
 const bodyOf = ({ body }: Request): Readable | null => body && Readable.fromWeb(body)
 
-export interface FormLimits extends UploadPace {
+interface FormLimits extends UploadPace {
   clock: Clock
   /** Images with more pixels are also refused, because a viewer needs memory for each pixel. */
   cleaning: CleaningLimits

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** The parts of a signature header, `t=<unix seconds>,v1=<hex>`. */
-export const signatureParts = (header: string | undefined): [name: string, value: string | undefined][] =>
+const signatureParts = (header: string | undefined): [name: string, value: string | undefined][] =>
   (header ?? '').split(',').map((part) => {
     const [name = '', value] = part.trim().split('=')
     return [name, value]

@@ -9,7 +9,7 @@ import { decodeJson } from './read-body.ts'
 import { extra, itemsOf, missing, notUtf8, valueError, type Place } from './validation-items.ts'
 
 /** The raw parts of a request: strings, and the parsed JSON body. */
-export interface RawParts {
+interface RawParts {
   params: Readonly<Record<string, string>>
   query: URLSearchParams
   body: { present: boolean; value: unknown }

@@ -9,7 +9,7 @@ import { challengeOf, type CodeIssuer } from './code-flow.ts'
 
 /** The people of the demo, by their buttons. Their subjects are `demo-owner` and so on; roles belong to subjects. */
 export const demoPeople = ['Owner', 'Technician', 'Analyst', 'Customer'] as const
-export type DemoPerson = (typeof demoPeople)[number]
+type DemoPerson = (typeof demoPeople)[number]
 export const subjectOf = (person: DemoPerson): string => `demo-${person.toLowerCase()}`
 
 const AUTHORIZE = '/demo/identity/authorize'

@@ -29,7 +29,7 @@ const RETRY_MS = 5000
 /** Maximum age of the keys. A withdrawn key stays valid no longer. */
 const MAX_AGE_MS = 600_000
 
-export interface RemoteKeysOptions {
+interface RemoteKeysOptions {
   issuer: string
   /** Address of the keys, for issuers without discovery. */
   jwksUrl?: string | undefined
@@ -39,7 +39,7 @@ export interface RemoteKeysOptions {
   log: Log
 }
 
-export interface RemoteKeys extends JWTVerifyGetKey {
+interface RemoteKeys extends JWTVerifyGetKey {
   /**
    * Rejects until the keys were fetched once, because no user can log in before. It does not reject during later
    * outages.

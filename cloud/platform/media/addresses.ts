@@ -18,7 +18,7 @@ export interface MediaSigner {
   check(key: string, signed: { expires: string | undefined; signature: string | undefined }): number | null
 }
 
-export interface SignerOptions {
+interface SignerOptions {
   /** The service's address for callers. */
   baseUrl: string
   /** If there are several: the first one signs, and addresses signed by any are accepted. */

@@ -1,4 +1,4 @@
-export type MediaKind = 'image' | 'video'
+type MediaKind = 'image' | 'video'
 
 export interface MediaType {
   kind: MediaKind

@@ -19,7 +19,7 @@ export interface StoredFile {
   sha256: string
 }
 
-export interface FileToStore {
+interface FileToStore {
   folder: MediaFolder | 'releases'
   /** The number of the object that owns it, if its folder is numbered. */
   number: number | undefined
@@ -53,7 +53,7 @@ export interface Media {
   cleaning: Cleaning
 }
 
-export interface MediaOptions {
+interface MediaOptions {
   context: CloudContext
   store: MediaStore
   signer: MediaSigner

@@ -20,7 +20,6 @@ export const cloudSettings = {
   limits: cloudLimits,
 } satisfies SettingsTable
 
-export type StoreConfig = SettingsOf<typeof storeSettings> & { databaseUrl: string }
 export type CloudConfig = SettingsOf<typeof cloudSettings> & {
   databaseUrl: string
   mediaUrl: string

@@ -390,7 +390,7 @@ export const cloudLimits = {
   database: databaseLimits,
 } satisfies SettingsTable
 
-export type CloudLimits = SettingsOf<typeof cloudLimits>
+type CloudLimits = SettingsOf<typeof cloudLimits>
 /** The limits of the service's rules, available as `CloudContext.settings`. */
 export type CloudSettings = CloudLimits['rules']
 export type DatabaseLimits = CloudLimits['database']

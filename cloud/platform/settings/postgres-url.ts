@@ -3,7 +3,7 @@ import { UsageError } from './usage-error.ts'
 
 /** The modes of libpq (PostgreSQL manual, "SSL Support"), the weakest first. */
 const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
-export type SslMode = (typeof sslModes)[number]
+type SslMode = (typeof sslModes)[number]
 
 /** One server of a list. `host` is a name, an address without brackets, or the folder of a unix socket. */
 export interface PostgresServer {
@@ -31,7 +31,7 @@ export interface PostgresAddress {
   options: string | undefined
 }
 
-export type ReadAddress = { ok: true; address: PostgresAddress } | { ok: false; problem: string }
+type ReadAddress = { ok: true; address: PostgresAddress } | { ok: false; problem: string }
 
 const DEFAULT_PORT = 5432
 /** Debian's folder. libpq also uses the unix socket if no host is given. */

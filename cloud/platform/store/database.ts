@@ -56,10 +56,10 @@ export interface Tx extends Locks {
 }
 
 /** A change that listeners in this process may want to show. Other processes find it by polling. */
-export type News = { kind: 'event' } | { kind: 'order'; orderId: number; hubId: number }
+type News = { kind: 'event' } | { kind: 'order'; orderId: number; hubId: number }
 
 /** The purpose of a statement. Each use has its own connections, so that none waits for another's. */
-export type DatabaseUse = 'requests' | 'gateway' | 'background'
+type DatabaseUse = 'requests' | 'gateway' | 'background'
 
 export interface CloudDatabase {
   /** For single statements. The use `requests` has separate connections for these and for transactions. */

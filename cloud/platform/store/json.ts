@@ -7,7 +7,7 @@ type Sql = Expression<unknown>
  * JSON functions of a database. The database itself writes the frequent answers with many rows, because building
  * objects in the service only to serialize them takes several times as long.
  */
-export interface JsonSql {
+interface JsonSql {
   object(fields: Readonly<Record<string, Sql>>): RawBuilder<string>
   /** The rows of a query as an array; `[]` if there are none. */
   arrayOf(item: Sql, order: Sql): RawBuilder<string>

@@ -113,7 +113,7 @@ function fileOf(parameter: string, path: string): string {
   }
 }
 
-export interface SessionLimits {
+interface SessionLimits {
   lockMs: number
   statementMs: number
   /** Maximum idle time of a transaction in milliseconds. 0: no limit. */

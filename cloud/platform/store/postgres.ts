@@ -22,7 +22,7 @@ import { Socket } from 'node:net'
 import { joined, rowsOf, runsOf, type Part } from './joined-statements.ts'
 
 /** The connections of one use to a server, and their state. */
-export interface PostgresConnections {
+interface PostgresConnections {
   dialect: PostgresDialect
   state: () => PoolState
 }

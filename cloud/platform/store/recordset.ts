@@ -59,7 +59,7 @@ function inList<T>(q: Queries, list: readonly T[], type: keyof typeof columnType
 }
 
 /** PostgreSQL's types of the values in lists and rows. */
-export const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
+const columnTypes = { int: 'bigint', real: 'double precision', text: 'text' } as const
 export type Cell = string | number | null
 
 /**

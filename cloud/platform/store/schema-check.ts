@@ -29,7 +29,7 @@ export interface SchemaFact {
 }
 
 /** The present schema of a database: its executed migrations, the stored row, and its tables. */
-export interface FoundSchema {
+interface FoundSchema {
   migrations: readonly string[]
   stored: StoredSchema | undefined
   facts: readonly SchemaFact[]

@@ -25,7 +25,7 @@ export function decrypt(key: Buffer, encrypted: string): string {
 }
 
 /** Purposes of secret values. Each purpose has its own key. */
-export type Purpose =
+type Purpose =
   'client secret' | 'push token' | 'customer mark' | 'payer network' | 'authority key' | 'sign-in' | 'passkey'
 
 /**

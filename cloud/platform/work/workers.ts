@@ -8,7 +8,7 @@ const HEARTBEAT_MS = 15_000
 export const WORKER_TIMEOUT_MS = 60_000
 
 /** A process of the service, as operators see it. */
-export interface WorkerIdentity {
+interface WorkerIdentity {
   processId: string
   name: string
   pid: number
@@ -19,7 +19,7 @@ export interface Worker {
 }
 
 /** Corrects timestamps from a clock that was ahead by `byMs`. */
-export type PutBack = (tx: Tx, now: number, byMs: number) => Promise<void>
+type PutBack = (tx: Tx, now: number, byMs: number) => Promise<void>
 
 /**
  * Writes this process's heartbeat; deletes it on shutdown. Detects a clock that was set back, also between two starts.

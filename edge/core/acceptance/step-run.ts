@@ -26,7 +26,7 @@ export interface Pile {
   units: number
 }
 
-export interface StepRunEvents {
+interface StepRunEvents {
   /** The person who asked for the step. */
   by?: LocalActor | undefined
   pile?: Pile | undefined

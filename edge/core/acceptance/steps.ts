@@ -101,7 +101,7 @@ function lockSteps({ gpio }: HardwareDescription): AcceptanceStep[] {
 const capital = (text: string): string => text[0]!.toUpperCase() + text.slice(1)
 
 /** The door's display name: `main door`, `fridge 1, left door`. */
-export function doorName(door: string): string {
+function doorName(door: string): string {
   const [, fridge, side] = /^fridge_(\d)_(\w+)$/.exec(door) ?? []
   return fridge === undefined ? `${door} door` : `fridge ${fridge}, ${side} door`
 }

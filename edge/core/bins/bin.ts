@@ -85,7 +85,7 @@ export const isPrepared = (bin: BinView): boolean =>
 export const isServing = (bin: BinView): boolean => bin.enabled && !bin.isFaulty
 
 /** Why a command must not move the bin now. */
-export type Hindrance = 'offline' | 'interlock'
+type Hindrance = 'offline' | 'interlock'
 
 type Rule = (bin: BinView) => boolean
 

@@ -10,7 +10,7 @@ import { cabinetDevice } from '../layout.ts'
 import { setAlarm } from '../ledger.ts'
 
 /** Commands for doors with GPIO locks. */
-export type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fridge' | 'open_main_door' }>
+type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fridge' | 'open_main_door' }>
 
 /**
  * Starts a door command. The row is journaled in the current transaction, and the lock is driven only after

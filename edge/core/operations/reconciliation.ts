@@ -32,7 +32,7 @@ export type NewestOperation = 'none' | 'known' | 'foreign'
  * - `take_over`: assign the board to this hub without its memory; open operations become unknown.
  * - `refuse`: do not use the board.
  */
-export type Handshake = 'agree' | 'import' | 'start_over' | 'take_over' | 'refuse'
+type Handshake = 'agree' | 'import' | 'start_over' | 'take_over' | 'refuse'
 
 const all = <H extends Handshake>(handshake: H): Record<NewestOperation, H> => ({
   none: handshake,
@@ -111,7 +111,7 @@ export function judge(
  * - `doubt`: the outcome becomes unknown.
  * - `settle`: an unknown outcome has become known.
  */
-export type Resolution = 'ignore' | 'book' | 'end' | 'free' | 'doubt' | 'settle'
+type Resolution = 'ignore' | 'book' | 'end' | 'free' | 'doubt' | 'settle'
 
 type Resolutions = Record<OperationPhase, Partial<Record<Verdict, Resolution>>>
 

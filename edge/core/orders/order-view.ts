@@ -44,7 +44,7 @@ export interface OrderView {
   accounted: boolean
 }
 
-export interface OrderTimes {
+interface OrderTimes {
   prepareTimeoutMs: number
   prepareGraceMs: number
   unclaimedTimeoutMs: number

@@ -14,7 +14,7 @@ export interface FileTree {
   events(node: number): number
 }
 
-export interface FuseServer {
+interface FuseServer {
   /** The answer to one request of the kernel; `undefined` if it has none. */
   answer(request: Buffer): Buffer | undefined
   /** The messages that wake the pollers of `node`. */

@@ -25,7 +25,7 @@ export function startMountedCommand(options: {
 }
 
 /** Makes `/sys/class/gpio` a FUSE mount on descriptor 3 within its mount namespace. */
-export const mountScript = [
+const mountScript = [
   'mount -t tmpfs tmpfs /sys/class',
   'mkdir /sys/class/gpio',
   'mount -i -t fuse larder-gpio /sys/class/gpio -o fd=3,rootmode=40000,user_id=0,group_id=0,allow_other',
@@ -35,7 +35,7 @@ export const mountScript = [
  * How this machine can mount a sysfs tree: as this user, in a user namespace, or not at all. The prefix goes before the
  * command that runs `sysfs-main`.
  */
-export type SysfsAvailability = { available: true; prefix: string[] } | { available: false; reason: string }
+type SysfsAvailability = { available: true; prefix: string[] } | { available: false; reason: string }
 
 /** Tries a mount in a temporary namespace. Takes about 20 ms. */
 export function sysfsAvailability(): SysfsAvailability {

@@ -4,7 +4,7 @@ import { Errno } from './fuse-messages.ts'
 const edges = ['none', 'rising', 'falling', 'both'] as const
 
 /** The connection of the pins to the lines. Levels are logical. */
-export interface Wiring {
+interface Wiring {
   /** The line's level; `undefined` if it is not known. */
   level(name: string): Level | undefined
   /** Whether a process has driven the output since the chip had power. */
@@ -13,7 +13,7 @@ export interface Wiring {
   drive(name: string, level: Level): boolean
 }
 
-export interface ChipDescription {
+interface ChipDescription {
   label: string
   /** The number of the chip's first pin. */
   base: number

@@ -13,14 +13,14 @@ import type { LinePort } from '../../../protocol/serial/line-port.ts'
 import type { GpioBank } from '../../physics/gpio-bank.ts'
 import { listenAt } from '../listen.ts'
 
-export interface GpioSocketServerOptions {
+interface GpioSocketServerOptions {
   bank: GpioBank
   address: GpioAddress
   clock: Clock
   log: Log
 }
 
-export interface GpioSocketServer {
+interface GpioSocketServer {
   /** The listening address, with the assigned port if it was 0. */
   address: GpioAddress
   close(): Promise<void>

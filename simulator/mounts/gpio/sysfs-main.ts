@@ -229,12 +229,12 @@ interface Attribute {
 }
 
 /** The node that changes with the pin's level; only this node can be polled. */
-export const valueNode = (pin: number): number => PINS + pin * 8 + 1
+const valueNode = (pin: number): number => PINS + pin * 8 + 1
 
 /**
  * `/sys/class/gpio` over `pins` (SPEC §2). Node numbers are computed from their meaning, so that none must be stored.
  */
-export function createSysfsTree(pins: Pins): FileTree {
+function createSysfsTree(pins: Pins): FileTree {
   const { base, label, count } = pins.chip
   const pinNumber = (text: string): number => (/^\d{1,9}$/.test(text) ? Number(text) : -1)
   const rootFiles: Attribute[] = [

@@ -71,7 +71,7 @@ export const givesAway = ({ type, value }: Reward): boolean => {
 }
 
 /** Line deals come before cart deals. */
-export const isCartDeal = ({ rewards }: Deal): boolean => rewards.every(isOnCart)
+const isCartDeal = ({ rewards }: Deal): boolean => rewards.every(isOnCart)
 
 /** The order of deals: line deals, then cart deals; within each the higher priority, then the lower id. */
 export const inOrder = (a: Deal, b: Deal): number =>
@@ -80,7 +80,7 @@ export const inOrder = (a: Deal, b: Deal): number =>
 /**
  * The content that a cart must have before a deal can save anything: `product 12`, `category 3`, or nothing special.
  */
-export type Need = '' | `product ${number}` | `category ${number}`
+type Need = '' | `product ${number}` | `category ${number}`
 
 /**
  * The narrowest need of a deal. Each trigger must be met. A deal with a single reward on a product discounts no other

@@ -83,7 +83,7 @@ const isUsedUp = (limit: number | null, uses: number): boolean => limit !== null
 const isUsedUpBy = (limit: number | null, uses: number | null, otherwise: number | null): boolean =>
   isUsedUp(limit, uses ?? otherwise ?? Infinity)
 
-export const crossesMidnight = ({ from, to }: TimeWindow): boolean => from > to
+const crossesMidnight = ({ from, to }: TimeWindow): boolean => from > to
 
 const isWithin = (window: TimeWindow, minute: number): boolean =>
   crossesMidnight(window)

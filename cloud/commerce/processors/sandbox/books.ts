@@ -25,7 +25,7 @@ import {
 import { cardNamed, cardOf, cardToSave, isOwnId } from './cards.ts'
 
 export type IntentRow = Selectable<Tables['sandbox_intents']>
-export type SandboxRefundRow = Selectable<Tables['sandbox_refunds']>
+type SandboxRefundRow = Selectable<Tables['sandbox_refunds']>
 
 export async function readIntent(tx: Tx, ref: string): Promise<IntentRow> {
   const row = await tx

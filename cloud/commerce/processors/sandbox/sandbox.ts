@@ -39,7 +39,7 @@ import type { CloudContext } from '../../../platform/context.ts'
 import { done, Unavailable, type WorkKinds } from '../../../platform/work/runner.ts'
 import { signPayload } from '../../../platform/http/signature.ts'
 
-export interface SandboxOptions {
+interface SandboxOptions {
   db: CloudDatabase
   runtime: Runtime
   checkpoint?: Checkpoint
@@ -48,7 +48,7 @@ export interface SandboxOptions {
 }
 
 /** The delay that "after a moment" means, in milliseconds. */
-export const EVENT_DELAY_MS = 500
+const EVENT_DELAY_MS = 500
 
 /**
  * A card processor that moves no money. It plays an external party. It writes its own books in its own
@@ -258,9 +258,9 @@ const noteDelivery = statement((q, { id, now }: { id: string; now: number }) =>
  * Delivers an event to a listener. Returns true if it was accepted (a 2xx). Never rejects if the listener is
  * unreachable.
  */
-export type DeliverEvent = (body: string, signature: string) => Promise<boolean>
+type DeliverEvent = (body: string, signature: string) => Promise<boolean>
 
-export interface DeliveryOptions {
+interface DeliveryOptions {
   /** Its database contains the sandbox's own books. */
   context: CloudContext
   secret: string

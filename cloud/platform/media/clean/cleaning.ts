@@ -48,7 +48,7 @@ export const ownCleaning: Cleaning = {
 /** Size of a block, even if the sender sends smaller pieces, because each block costs a message to the thread. */
 const BLOCK_BYTES = 64 * 1024
 
-export interface CleanOptions {
+interface CleanOptions {
   limits: CleaningLimits
   /** Called with the processor time of each block. If it throws, the file ends. */
   spent: (ms: number) => void
