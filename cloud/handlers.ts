@@ -25,8 +25,12 @@ import type { Remote } from './operations/ssh/remote.ts'
 import type { Media } from './platform/media/media.ts'
 import { maintenanceHandlers } from './operations/maintenance/reports.ts'
 import { type OrderFeed, orderFeedHandlers } from './commerce/orders/order-feed.ts'
-import { orderHandlers, ownerOrderHandlers, transferHandlers } from './commerce/orders/handlers.ts'
-import { storefrontHandlers } from './commerce/orders/storefront.ts'
+import {
+  orderHandlers,
+  ownerOrderHandlers,
+  transferHandlers,
+  storefrontHandlers,
+} from './commerce/orders/handlers.ts'
 import { receiptHandlers } from './operations/reports/receipt.ts'
 import { cancellationHandlers } from './commerce/fulfilment/delete-order.ts'
 import { refundHandlers } from './commerce/refunds/refund-requests.ts'

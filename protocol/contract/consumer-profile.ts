@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { namedEnum } from '../model/named-enum.ts'
-import { normalText } from '../model/normal-text.ts'
+import { normalText } from '../model/name-text.ts'
 import {
   Id,
   HubId,

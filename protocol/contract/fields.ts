@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { namedEnum } from '../model/named-enum.ts'
-import { nameText } from '../model/name-text.ts'
-import { normalText } from '../model/normal-text.ts'
+import { nameText, normalText } from '../model/name-text.ts'
 import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
 
 /** Field schemas that many routes share. */

@@ -1,4 +1,11 @@
-import { normalText } from './normal-text.ts'
+import { z } from 'zod'
+
+/**
+ * A text that is stored in its normal form. A text of more than `longest` characters is refused as it is given: to normalise 1 MiB
+ * would take a tenth of a second of processor time.
+ */
+export const normalText = (longest: number, normalise: (text: string) => string) =>
+  z.string().max(longest, { abort: true }).overwrite(normalise)
 
 /** Invisible characters that mislead in a name: zero-width space, soft hyphen, changes of direction. */
 const MISLEADING = /[\u00AD\u061C\u200B\u200E\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g

@@ -1,4 +1,4 @@
-import { normalText } from './normal-text.ts'
+import { normalText } from './name-text.ts'
 
 /** The twelfth digit of a UPC-A, from its first eleven (GS1 General Specifications §7.9). */
 export function upcCheckDigit(elevenDigits: string): number {

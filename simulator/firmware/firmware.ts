@@ -24,8 +24,7 @@ import { type CabinetPins, createPins, type Pins } from './pins.ts'
 import { deviceId } from '../../protocol/model/hardware.ts'
 import type { AskBoard, BoardEvent, Program } from '../board/messages.ts'
 import { SIMULATED_KIND, simulatedPublicKey } from './image.ts'
-import { Slots } from './slots.ts'
-import { splitFlash } from './flash.ts'
+import { Slots, splitFlash } from './slots.ts'
 
 const NO_HOST = '00000000'
 /** After this silence the session of a host ends. SPEC §5. */

@@ -3,6 +3,8 @@ import type { FrameBody, FrameOf, Refusal } from '../../protocol/serial/frames.t
 import { readImageHeader, SIGNATURE_BYTES } from '../../protocol/serial/image.ts'
 import type { AppendLog } from '../storage/append-log.ts'
 import { HANGS, SIMULATED_KIND, sumOf } from './image.ts'
+import type { AskBoard } from '../board/messages.ts'
+import type { MemoryEntry } from './operation-memory.ts'
 
 /** `verified`: the next start runs it on trial. `trial`: a start has run it, and no host has kept it. */
 interface Running {
@@ -140,5 +142,32 @@ export class Slots {
       this.#image = entry.image
       this.#bytes = Buffer.alloc(0)
     }
+  }
+}
+
+const isOfSlots = (entry: object): boolean => 'running' in entry || 'image' in entry || 'block' in entry
+
+/** The two parts of a board's flash. The entries of one part survive a replacement of the other. */
+export function splitFlash(
+  ask: AskBoard,
+  entries: readonly object[],
+): { memory: AppendLog<MemoryEntry>; slots: AppendLog<SlotEntry> } {
+  const parts = { memory: entries.filter((entry) => !isOfSlots(entry)), slots: entries.filter(isOfSlots) }
+  const part = (name: 'memory' | 'slots'): AppendLog<object> => ({
+    read: () => [...parts[name]],
+    append(entry) {
+      parts[name].push(entry)
+      ask({ do: 'append', entry: { ...(entry as Record<string, unknown>) } })
+    },
+    replace(whole) {
+      parts[name] = [...whole]
+      const all = [...parts.slots, ...parts.memory]
+      ask({ do: 'replace', entries: all.map((entry) => ({ ...(entry as Record<string, unknown>) })) })
+    },
+    close() {},
+  })
+  return {
+    memory: part('memory') as AppendLog<MemoryEntry>,
+    slots: part('slots') as AppendLog<SlotEntry>,
   }
 }

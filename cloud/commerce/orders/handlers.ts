@@ -11,7 +11,7 @@ import { countItems, createOrder, reorder, setItem } from './cart.ts'
 import { amountObstacle, checkoutObstacles } from './checkout.ts'
 import { listOrders, orderHistory, matchingOrders, type HistoryPage, type OrderFilter } from './order-list.ts'
 import { readEvidence } from './order-evidence.ts'
-import { hubIntake } from './intake.ts'
+import { hubIntake, notSellingReason } from './intake.ts'
 import { readOwnOrder, stateObstacle, type OrderRow } from './order-rows.ts'
 import { viewOrder } from './order-view.ts'
 import { cartLines, priceCart } from './price-cart.ts'
@@ -23,6 +23,11 @@ import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { rangeIn, type AskedRange } from '../../platform/http/date-range.ts'
 import { answerList, pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { HubSummary } from '../../../protocol/contract/owner-hubs.ts'
+import type { Storefront } from '../../../protocol/contract/consumer-products.ts'
+import { shownHubStatus } from '../../gateway/hub-state.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { WHOLE } from '../catalogue/blocked.ts'
 
 /** C §4.2: the orders of a customer. `leastByCard`: the minimum total of card payments. */
 export function orderHandlers(
@@ -249,3 +254,40 @@ async function readOrders(q: Queries, ids: readonly number[]): Promise<ExportedO
     return { ...order, created_at: timestamp(at), discount_total }
   })
 }
+
+/** A hub as customers see it. */
+export const storefrontHandlers = (
+  context: CloudContext,
+  cards: Storefront['cards'],
+): Handlers<'consumer.hubs.get'> => ({
+  async 'consumer.hubs.get'({ params: { hub_id: hubId } }) {
+    const q = context.db.kysely
+    const hub = await q
+      .selectFrom('hubs')
+      .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
+      .selectAll('hubs')
+      .select('hub_sessions.last_heard_at')
+      .where('hubs.id', '=', hubId)
+      .executeTakeFirst()
+    if (!hub) throw new ApiError('hub_not_found')
+    const closed = await q
+      .selectFrom('blocked_places')
+      .select(['cabinet', 'reason'])
+      .where('hub_id', '=', hubId)
+      .where('shelf', '=', WHOLE.shelf)
+      .orderBy('cabinet')
+      .execute()
+    const byCabinet = new Map(closed.map(({ cabinet, reason }) => [cabinet, reason]))
+    return {
+      ...HubSummary.parse({ ...hub, hub_status: shownHubStatus(hub) }),
+      timezone: hub.timezone,
+      currency: context.settings.currency,
+      closed_reason: await notSellingReason(q, context, hubId),
+      closed_cabinets: [...byCabinet].map(([cabinet, reason]) => ({
+        cabinet,
+        reason: reason as Storefront['closed_cabinets'][number]['reason'],
+      })),
+      cards,
+    }
+  },
+})

@@ -7,6 +7,9 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Media } from '../../platform/media/media.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { endOfList, rootFile, signMetadata, type ListChange, type Published } from './metadata.ts'
+import { ApiError } from '../../platform/api-error.ts'
+import { answerFile } from '../../platform/http/file-handlers.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
 
 /** A release of the hub's service for one processor, as `larder releases` prints it. */
 export interface ShownRelease {
@@ -192,5 +195,30 @@ function readAbout(tarball: string): z.infer<typeof About> {
     throw new Error(`${tarball} is not the tarball of a hub's package (npm run package -- hub)`, {
       cause: error,
     })
+  }
+}
+
+/** Serves the signed list of releases and their files to hubs. Hubs verify the signatures, so the routes need no credential. */
+export function releaseHandlers(
+  { db }: CloudContext,
+  media: Media,
+): Handlers<'root.releases.metadata' | 'root.releases.file'> {
+  return {
+    async 'root.releases.metadata'({ params }) {
+      const body = await readMetadata(db.kysely, params.file)
+      if (body === undefined) throw new ApiError('not_found', 'The list of releases has no such file.')
+      return JSON.parse(body) as Record<string, unknown>
+    },
+    async 'root.releases.file'(input) {
+      const { file } = input.params
+      const release = await db.kysely
+        .selectFrom('releases')
+        .select('key')
+        .where('file', '=', file)
+        .executeTakeFirst()
+      const stored = release && (await media.find(release.key))
+      if (!stored) throw new ApiError('not_found', 'There is no such release.')
+      return answerFile(input, stored, media, { 'Cache-Control': 'public, max-age=86400, immutable' })
+    },
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { normalText } from '../../../protocol/model/normal-text.ts'
+import { normalText } from '../../../protocol/model/name-text.ts'
 
 test('a text that is longer than its limit is refused before it is normalised', () => {
   const normalised: string[] = []

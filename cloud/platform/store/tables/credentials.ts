@@ -38,7 +38,7 @@ export const credentialTables = {
   })
     .index('sessions_by_identity', ['identity'])
     .index('sessions_by_end', ['expires_at']),
-  /** The secret that seals values, encrypted once with each secret of `STORE_SECRET` (`store/open-sealer.ts`). */
+  /** The secret that seals values, encrypted once with each secret of `STORE_SECRET` (`store/sealer.ts`). */
   store_seals: defineTable({
     number: int.primaryKey.fixed,
     /** Derived from the encrypting secret. */
