@@ -2,8 +2,7 @@ import { amendAlarm, everyOwner, latestAlarm, raiseAlarm } from '../../events/al
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { sql } from 'kysely'
-import type { Tables } from '../../platform/store/schema.ts'
+import { issueAbove } from '../../platform/store/next-id.ts'
 
 /** An order that a hub or the card processor knows but the database does not. */
 export interface LostOrder {
@@ -97,41 +96,4 @@ async function lastBefore(tx: Tx, at: number): Promise<number | null> {
     .limit(1)
     .executeTakeFirst()
   return row?.created_at ?? null
-}
-
-/** The highest id that a table has issued, including deleted rows. */
-async function lastIssued(tx: Tx, table: keyof Tables): Promise<number> {
-  const { rows } =
-    tx.kind === 'sqlite'
-      ? await sql<{
-          last: number | null
-        }>`select seq as last from sqlite_sequence where name = ${table}`.execute(tx.q)
-      : await sql<{ last: number | string | null }>`
-          select pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass) as last`.execute(
-          tx.q,
-        )
-  return Number(rows[0]?.last ?? 0)
-}
-
-/**
- * Makes a table issue ids above `id`, if `id` is at most `maxStep` above the last one. Returns whether it moved. Ids
- * never move back.
- */
-async function issueAbove(
-  tx: Tx,
-  table: keyof Tables,
-  { id, maxStep }: { id: number; maxStep: number },
-): Promise<boolean> {
-  if (!Number.isSafeInteger(id)) return false
-  const last = await lastIssued(tx, table)
-  if (id <= last || id - last > maxStep) return false
-  if (tx.kind === 'postgres')
-    await sql`select setval(pg_get_serial_sequence(${table}, 'id')::regclass, ${id})`.execute(tx.q)
-  else {
-    const updated =
-      await sql`update sqlite_sequence set seq = ${id} where name = ${table} and seq < ${id}`.execute(tx.q)
-    if (updated.numAffectedRows === 0n)
-      await sql`insert into sqlite_sequence (name, seq) values (${table}, ${id})`.execute(tx.q)
-  }
-  return true
 }
