@@ -20,7 +20,7 @@ export const ReportDay = z.iso
   .refine((day) => day >= '1970-01-02' && day < '9999-12-01', 'must be a date from 1970 to 9999')
 
 /** The bounds of a report: days of the hub's calendar, or instants. */
-const DayOrTime = z
+export const DayOrTime = z
   .union([ReportDay, Timestamp], 'must be a date, YYYY-MM-DD, or a time, YYYY-MM-DDThh:mm:ssZ')
   .optional()
 export const ReportRange = {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DeviceStatus, DoorLock, DoorPosition, LiftPosition } from '../model/hub-health.ts'
 import { namedEnum } from '../model/named-enum.ts'
 import { MAX_RECORDS } from '../mqtt/diagnosis.ts'
-import { Id, Timestamp, HubId, Message } from './fields.ts'
+import { DayOrTime, Id, Timestamp, HubId, Message } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 export const HubStatus = namedEnum(
@@ -310,10 +310,12 @@ export const ownerHubRoutes = defineRoutes(
           .min(1)
           .optional()
           .describe('Only this fridge. If it is left out: all fridges of the hub.'),
-        from: Timestamp.optional().describe(
-          'Start of the time range (UTC, inclusive). If it is left out: one day before `to`.',
+        from: DayOrTime.describe(
+          'First day in the hub’s time zone, or time (inclusive). If it is left out: one day before `to`.',
         ),
-        to: Timestamp.optional().describe('End of the time range (UTC, exclusive). If it is left out: now.'),
+        to: DayOrTime.describe(
+          'Last day in the hub’s time zone, or time (exclusive). If it is left out: now.',
+        ),
       }),
       hub: 'hub_id',
       formerOwners: true,

@@ -71,6 +71,32 @@ async function sellAll(world: World): Promise<Record<string, number>> {
 }
 
 onEachDatabase('the payments report', (open) => {
+  test('a day and a timestamp bound a report by the time zone of the hub', async () => {
+    const world = await openWorld(open)
+    const zone = { timezone: 'Asia/Tokyo' }
+    await world.shop.context.db.kysely.updateTable('hubs').set(zone).where('id', '=', 1).execute()
+    // In Tokyo the day begins nine hours before the same day of UTC: `from` is before `to`.
+    const { clock } = world.shop
+    clock.shiftWall(15 * 3_600_000 - (clock.now() % 86_400_000))
+    await world.shop.hear()
+    const midnight = clock.now()
+    const day = new Date(midnight + 9 * 3_600_000).toISOString().slice(0, 10)
+    const { id } = await world.shop.paidOrder({ 1: 1 })
+    const range = { from: day, to: new Date(midnight + 60_000).toISOString() }
+    expect((await list(world, range)).data).toMatchObject([{ order_id: id }])
+    const orders = await world.ask(routes['owner.orders.list'], {
+      as: 'owner',
+      query: { hub_id: 1, ...range },
+    })
+    expect(orders.json).toMatchObject({ data: [{ id }] })
+    expect((await world.ask(routes['owner.audit.read'], { as: 'owner', query: range })).status).toBe(200)
+    const inverted = { from: day, to: new Date(midnight - 60_000).toISOString() }
+    for (const route of ['owner.payments.list', 'owner.audit.read', 'owner.orders.list'] as const) {
+      const query = { ...inverted, ...(route === 'owner.orders.list' && { hub_id: 1 }) }
+      expect((await world.ask(routes[route], { as: 'owner', query })).status, route).toBe(422)
+    }
+  })
+
   test('payments, refunds and disputes of card, wallet and integrators are listed with their tax, newest first', async () => {
     const world = await openWorld(open)
     const orders = await sellAll(world)

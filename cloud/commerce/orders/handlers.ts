@@ -20,7 +20,7 @@ import { transferOrder } from './transfer-order.ts'
 import { blockingOrder, readPayer, unpaidBounds } from './unpaid.ts'
 import { sql } from 'kysely'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
-import { rangeIn, type AskedRange } from '../../platform/http/date-range.ts'
+import { rangeIn, requireOrder, type AskedRange } from '../../platform/http/date-range.ts'
 import { answerList, pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { HubSummary } from '../../../protocol/contract/owner-hubs.ts'
@@ -220,6 +220,7 @@ export async function filterOf(
   const { hub_id, from, to, status } = asked
   if (from === undefined && to === undefined && status === undefined) return undefined
   const hub = await q.selectFrom('hubs').select('timezone').where('id', '=', hub_id).executeTakeFirstOrThrow()
+  requireOrder([hub.timezone], asked)
   const codes = status?.map((each) => (typeof each === 'number' ? each : OrderStatus[each]))
   return {
     ...rangeIn(hub.timezone, asked),

@@ -4,7 +4,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { readableBooks, type HubBook } from '../../platform/credentials/hub-access.ts'
-import { withinRange, type AskedRange } from '../../platform/http/date-range.ts'
+import { requireOrder, withinRange, type AskedRange } from '../../platform/http/date-range.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf, type List } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
@@ -64,6 +64,10 @@ async function readPayments(
   books: readonly HubBook[],
   { order_id, cursor, limit, ...range }: Wanted,
 ): Promise<List<OwnerPayment>> {
+  requireOrder(
+    books.map(({ timezone }) => timezone),
+    range,
+  )
   const after = cursor === undefined ? undefined : await placeOf(q, books, cursor)
   const owners = [...new Set(books.map(({ ownerId }) => ownerId))]
   const parts = owners.flatMap((owner) =>

@@ -1,11 +1,11 @@
 import type { TemperatureSpan } from '../../../protocol/contract/owner-hubs.ts'
 import { DAY_MS } from '../../../protocol/model/program-settings.ts'
 import { readTenures, within } from '../../platform/credentials/hub-access.ts'
-import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'
+import { badRange, isDay, rangeIn, requireOrder } from '../../platform/http/date-range.ts'
 import { requireFridge } from './require-fridge.ts'
 
 /** A longer period takes several requests. */
@@ -20,11 +20,22 @@ export const temperatureHandlers = (context: CloudContext): Handlers<'owner.hubs
     const { query, credential } = request
     const tenures = await readTenures(db.kysely, credential, query.hub_id)
     const now = runtime.clock.now()
-    const to = query.to === undefined ? now + 1 : Date.parse(query.to)
-    const from = query.from === undefined ? Math.min(to, now) - DAY_MS : Date.parse(query.from)
-    if (from > to) throw badRange('from', 'must not be after `to`', query.from)
-    if (to - from > MAX_DAYS * DAY_MS + 1)
-      throw badRange('from', `at most ${MAX_DAYS} days before \`to\``, query.from)
+    const { timezone } = await db.kysely
+      .selectFrom('hubs')
+      .select('timezone')
+      .where('id', '=', query.hub_id)
+      .executeTakeFirstOrThrow()
+    requireOrder([timezone], query)
+    const asked = rangeIn(timezone, query)
+    const to = query.to === undefined ? now + 1 : asked.until
+    const from = query.from === undefined ? Math.min(to, now) - DAY_MS : asked.since
+    if (query.from !== undefined) {
+      if (from > to) throw badRange('from', 'must not be after `to`', query.from)
+      // The days of a calendar are an hour longer in sum if a clock is put back.
+      const slackMs = isDay(query.from) ? 3_600_000 : 1
+      if (to - from > MAX_DAYS * DAY_MS + slackMs)
+        throw badRange('from', `at most ${MAX_DAYS} days before \`to\``, query.from)
+    }
     let rows = db.kysely
       .selectFrom('temperatures')
       .select(['fridge', 'at', 'min', 'max', 'sum', 'samples'])
@@ -56,6 +67,3 @@ async function requireKnown(context: CloudContext, which: { hub: number; fridge:
     .executeTakeFirst()
   if (!recorded) await requireFridge(context, which)
 }
-
-const badRange = (field: string, why: string, input: unknown): ApiError =>
-  ApiError.invalid({ loc: ['query', field], msg: `Value error, ${why}`, type: 'value_error', input })

@@ -5,7 +5,7 @@ import { listAudit, ofOwner } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { readableBooks, readOwner, requireBooks } from '../../platform/credentials/hub-access.ts'
-import { rangeIn, withinRange } from '../../platform/http/date-range.ts'
+import { rangeIn, requireOrder, withinRange } from '../../platform/http/date-range.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
@@ -26,6 +26,7 @@ export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'
     const all = await readableBooks(q, readsAll ? { hubs: '*', ownerId: null } : credential, query.hub_id)
     const bounds: { since?: number; until?: number } = {}
     if (from !== undefined || to !== undefined) {
+      requireOrder(['UTC', ...all.map(({ timezone }) => timezone)], query)
       const { since, until } = rangeIn('UTC', query)
       // With a plain `or` PostgreSQL reads and sorts all records of the range.
       conditions.push(

@@ -10,20 +10,30 @@ export interface AskedRange {
   to?: string | undefined
 }
 
-const isDay = (text: string): boolean => text.length === 10
+export const isDay = (text: string): boolean => text.length === 10
 
 /** A refusal of a range. */
 export const badRange = (field: 'from' | 'to', why: string, input: string): ApiError =>
   ApiError.invalid({ loc: ['query', field], msg: `Value error, ${why}`, type: 'value_error', input })
 
-/** The instants of a range in a time zone, `until` exclusive. Throws 422 if `from` is after `to`. */
+/** The instants of a range in a time zone, `until` exclusive. */
 export function rangeIn(zone: string, { from, to }: AskedRange): { since: number; until: number } {
   const since = from === undefined ? 0 : isDay(from) ? startOfDay(zone, from) : Date.parse(from)
   const until =
     to === undefined ? Number.MAX_SAFE_INTEGER : isDay(to) ? startOfDay(zone, addDays(to, 1)) : Date.parse(to)
-  const areDays = from !== undefined && to !== undefined && isDay(from) && isDay(to)
-  if (areDays ? from > to : since > until) throw badRange('from', 'must not be after `to`', from!)
   return { since, until }
+}
+
+/** Throws 422 if `from` is after `to`: of a day and a timestamp, in the time zones of all hubs. */
+export function requireOrder(zones: readonly string[], asked: AskedRange): void {
+  const { from, to } = asked
+  if (from === undefined || to === undefined) return
+  const isAfter = (zone: string): boolean => {
+    const { since, until } = rangeIn(zone, asked)
+    return isDay(from) && isDay(to) ? from > to : since > until
+  }
+  if ((zones.length > 0 ? zones : ['UTC']).every(isAfter))
+    throw badRange('from', 'must not be after `to`', from)
 }
 
 /** Restricts rows to the hubs of some books, and to a range of days of each hub's own calendar. */
@@ -32,7 +42,6 @@ export function withinRange(
   books: readonly HubBook[],
   asked: AskedRange,
 ): RawBuilder<SqlBool> {
-  rangeIn('UTC', asked)
   if (books.length === 0) return sql`1 = 0`
   const zones = [...new Set(books.map(({ timezone }) => timezone))]
   const parts = zones.map((zone) => {

@@ -19,7 +19,9 @@ async function openHistory(open: OpenDatabase) {
     db.transact((tx) =>
       recordTemperatures(tx, 1, [{ kind: 'temperature', fridge_number: fridge, at, celsius, min, max }]),
     )
-  return { read, record }
+  const setZone = (timezone: string) =>
+    db.kysely.updateTable('hubs').set({ timezone }).where('id', '=', 1).execute()
+  return { read, record, setZone }
 }
 
 onEachDatabase('the temperatures of a hub', (open) => {
@@ -62,6 +64,28 @@ onEachDatabase('the temperatures of a hub', (open) => {
     })
     expect(await read('&from=2025-03-01T00:00:00Z&to=2025-02-01T00:00:00Z')).toMatchObject({ status: 422 })
     expect(await read('&from=yesterday')).toMatchObject({ status: 422 })
+  })
+
+  test('the range is days of the hub’s calendar or timestamps, as in a report', async () => {
+    const { read, record, setZone } = await openHistory(open)
+    await setZone('Asia/Tokyo')
+    // 23:50 on the 30th and 00:10 on the 31st in Tokyo.
+    await record(1, Date.parse('2025-12-30T14:50:00Z'), 3)
+    await record(1, Date.parse('2025-12-30T15:10:00Z'), 4)
+    expect((await read('&from=2025-12-30&to=2025-12-30')).json).toMatchObject([{ mean: 3 }])
+    expect((await read('&from=2025-12-31&to=2025-12-31')).json).toMatchObject([{ mean: 4 }])
+    expect((await read('&from=2025-12-31&to=2025-12-30T15:20:00Z')).json).toMatchObject([{ mean: 4 }])
+    expect(await read('&from=2025-12-01&to=2025-12-31')).toMatchObject({ status: 200 })
+    expect(await read('&from=2025-11-30&to=2025-12-31')).toMatchObject({ status: 422 })
+    expect(await read('&from=2025-12-31&to=2025-12-30')).toMatchObject({
+      status: 422,
+      json: { detail: [{ loc: ['query', 'from'], type: 'value_error' }] },
+    })
+    const offset = await read('&from=2025-12-31T00:00:00%2B09:00')
+    expect(offset).toMatchObject({
+      status: 422,
+      json: { detail: [{ msg: expect.not.stringContaining('offset') }] },
+    })
   })
 
   test('temperatures can be returned as a table', async () => {
