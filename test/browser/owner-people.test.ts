@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import type { Mail } from '../../cloud/operations/alarms/mail.ts'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
 import {
@@ -30,14 +31,16 @@ describe('people, mails and logs in the owner’s console', () => {
 
   let served: Served
   let at: Service
+  let sent: Mail[]
   beforeEach(async () => {
     if (missing('chromium')) return
-    served = await serveConsole(assets)
+    sent = []
+    served = await serveConsole(assets, sent)
     ;({ at } = served)
   })
 
   browserTest(
-    'an owner reads the log of a hub by level, and switches the morning mail of a person on',
+    'an owner reads the log of a hub by level, and switches the morning mail of a person on, who agrees by the link',
     async () => {
       await at.connectHub()
       const { context } = at.shop
@@ -73,7 +76,18 @@ describe('people, mails and logs in the owner’s console', () => {
       const wanted = [{ email: 'anna@example.org', morning_mail: 1 }]
       await expect.poll(switched, { timeout: PATIENCE_MS }).toEqual(wanted)
       await expect.poll(() => morning.isChecked(), { timeout: PATIENCE_MS }).toBe(true)
+      await mails.getByText('has not agreed yet', { exact: false }).waitFor()
       await picture(page, 'owner-people-mails-390-light')
+
+      const link = new URL(/http\S+#\w+/.exec(sent[0]!.text)![0])
+      await page.goto(served.base + link.pathname + link.hash)
+      await page.getByRole('button', { name: 'I want these mails' }).press('Enter')
+      await page.getByText('anna@example.org gets the mails from now on.').waitFor()
+      expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
+      await picture(page, 'owner-contact-answer-390-light')
+      await page.goto(`${served.base}/console/people`)
+      await mails.locator('[data-contact]').getByText('warnings and critical alarms').waitFor()
+      expect(await mails.getByText('has not agreed yet', { exact: false }).count()).toBe(0)
     },
     TEST_MS,
   )

@@ -2,15 +2,17 @@ import type { Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 import { insertLayout } from '../../cloud/demo/hub-data.ts'
 import { seedBanners } from '../../cloud/demo/pictures.ts'
+import type { Mail } from '../../cloud/operations/alarms/mail.ts'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
 import { testMedia } from '../cloud/support/media.ts'
 import type { Browser, Visit } from '../support/browser.ts'
 import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
 
-/** A demo service with the console, three people, the layout of hub 1, and banners. Its clock moves with the real one. */
-export async function serveConsole(assets: PageAssets): Promise<Served> {
-  const served = await serveDemo({ console: assets })
+/** A demo service with the console, three people, the layout of hub 1, and banners. `mails` gets its mails. Its clock moves with the real one. */
+export async function serveConsole(assets: PageAssets, mails: Mail[] = []): Promise<Served> {
+  const sendMail = (mail: Mail) => Promise.resolve(void mails.push(mail))
+  const served = await serveDemo({ console: assets, sendMail })
   const { context, clock } = served.at.shop
   const { db } = context
   for (const role of ['owner', 'technician', 'analyst'] as const)

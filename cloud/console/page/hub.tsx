@@ -82,7 +82,7 @@ export function HubPage({ id }: { id: number }): JSX.Element {
               </Card>
             </div>
             <div class="grid gap-3 min-w-0">
-              <Temperatures hubId={id} />
+              <Temperatures hubId={id} timezone={hub.info.timezone} />
               <HubLog hubId={id} timezone={hub.info.timezone} />
             </div>
           </div>

@@ -118,7 +118,13 @@ export function OrdersPage(): JSX.Element {
       <Loaded of={found}>
         {({ orders, hasMore, timezone }) => (
           <Card name="orders">
-            {orders.length === 0 && <Nothing>No order matches.</Nothing>}
+            {orders.length === 0 ? (
+              <Nothing>No order matches.</Nothing>
+            ) : (
+              <p class="text-sm quiet">
+                Times are those of the hub. Amounts are after discounts, without tax.
+              </p>
+            )}
             <ul>
               {orders.map((order) => (
                 <OrderLine key={order.id} order={order} timezone={timezone} />

@@ -64,6 +64,8 @@ export function Plot({ label, x, series, kind, nameOf, valueOf }: PlotProps): JS
     kind === 'bars'
       ? LEFT + (inner * (index + 0.5)) / x.length
       : LEFT + (inner * (at - first)) / Math.max(1, last - first)
+  /** The text of a line's point begins there. */
+  const hasRoom = (from: number): boolean => kind === 'bars' || from + TEXT <= width
   const every = Math.max(1, Math.ceil((x.length * TEXT) / Math.max(TEXT, inner)))
   return (
     <div ref={place} class="min-w-0">
@@ -77,7 +79,7 @@ export function Plot({ label, x, series, kind, nameOf, valueOf }: PlotProps): JS
           </g>
         ))}
         {x.map((at, index) =>
-          index % every === 0 ? (
+          index % every === 0 && hasRoom(xOf(at, index)) ? (
             <text
               key={at}
               x={xOf(at, index)}

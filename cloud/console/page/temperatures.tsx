@@ -13,15 +13,15 @@ const ranges = [
 ] as const
 const DAY_MS = 86_400_000
 
-/** The hour of a day, or the day of a longer range. */
-const labelOf = (at: number, days: number): string =>
-  new Date(at * 1000).toLocaleString(
-    'en',
-    days === 1 ? { hour: 'numeric', minute: '2-digit' } : { month: 'short', day: 'numeric' },
-  )
+/** The hour of a day, or the day of a longer range, in the time of the hub. */
+const labelOf = (at: number, days: number, timeZone: string): string =>
+  new Date(at * 1000).toLocaleString('en', {
+    ...(days === 1 ? { hour: 'numeric', minute: '2-digit' } : { month: 'short', day: 'numeric' }),
+    timeZone,
+  })
 
 /** The temperatures of a hub's fridges over a day, a week or a month. */
-export function Temperatures({ hubId }: { hubId: number }): JSX.Element {
+export function Temperatures({ hubId, timezone }: { hubId: number; timezone: string }): JSX.Element {
   const [days, setDays] = useState(1)
   const read = useData(
     () =>
@@ -67,7 +67,7 @@ export function Temperatures({ hubId }: { hubId: number }): JSX.Element {
                   color: plotColors[index % plotColors.length]!,
                   values: times.map((at) => byPlace.get(`${fridge} ${at}`) ?? null),
                 }))}
-                nameOf={(at) => labelOf(at, days)}
+                nameOf={(at) => labelOf(at, days, timezone)}
                 valueOf={(celsius) => `${celsius.toFixed(1)} °C`}
               />
               <p class="text-sm quiet">Last five minutes: {latest.join(', ')}.</p>

@@ -105,7 +105,9 @@ export function CartView(): JSX.Element {
       <a class="touch gap-2 lg:hidden" href={shopAddress()} onClick={back}>
         <Icon icon={ArrowLeft} /> {words().back}
       </a>
-      <h2 class="text-lg font-semibold">{words().cart}</h2>
+      <h2 class="text-lg font-semibold outline-none" tabindex={-1}>
+        {words().cart}
+      </h2>
       {!order || order.items.length === 0 ? (
         <p class="quiet">{words().cart_empty}</p>
       ) : (

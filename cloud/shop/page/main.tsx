@@ -114,11 +114,23 @@ function Account(): JSX.Element | null {
   ) : null
 }
 
+/** Spares a person with a keyboard the way through all products. */
+function toCart(event: Event): void {
+  event.preventDefault()
+  location.hash = 'cart'
+  requestAnimationFrame(() => document.querySelector<HTMLElement>('aside h2')?.focus())
+}
+
 function Shop(): JSX.Element {
   const at = place.value.at
   const order = running.value
   return (
     <>
+      {at !== 'cart' && count.value > 0 && (
+        <a class="btn btn-sm w-fit sr-only focus:not-sr-only" href="#cart" onClick={toCart}>
+          {words().show_cart}
+        </a>
+      )}
       <Closed />
       {order && (
         <p class="alert alert-info flex flex-wrap">
