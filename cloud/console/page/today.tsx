@@ -9,6 +9,8 @@ import { all, ask, can } from './session.ts'
 
 /** Revenue of a hub by its own calendar, in cents. */
 interface HubSales {
+  /** The present day at the hub. */
+  day: string
   currency: string
   today: number
   yesterday: number
@@ -27,6 +29,7 @@ async function readSales(hubId: number): Promise<HubSales> {
   })
   const at = (days: number): number => data.at(days - 1)?.gross_revenue ?? 0
   return {
+    day,
     currency,
     today: at(0),
     yesterday: at(-1),
@@ -67,11 +70,11 @@ function against(now: number, before: number, currency: string, day: string): st
 
 function Sales({ sales }: { sales: ReadonlyMap<number, HubSales> }): JSX.Element {
   const rows = [...sales.values()]
-  const { currency } = rows[0]!
+  // Hubs in other time zones may have another day for some hours.
+  const { currency, day } = rows[0]!
   const same = rows.filter((row) => row.currency === currency)
-  const sum = (key: Exclude<keyof HubSales, 'currency'>): number =>
+  const sum = (key: Exclude<keyof HubSales, 'currency' | 'day'>): number =>
     same.reduce((total, row) => total + row[key], 0)
-  const day = today()
   return (
     <>
       <Figure name="yesterday" label="Yesterday" value={money(sum('yesterday'), currency)}>

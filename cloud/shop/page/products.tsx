@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { Minus, Package, Plus } from 'lucide'
 import type { JSX } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Product } from '../../../protocol/contract/consumer-products.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { filled, money, words } from './language.ts'
@@ -35,9 +36,24 @@ export function Picture({ url, large }: { url: string | null; large?: boolean })
   )
 }
 
+/** The product whose button is replaced by these: the focus moves on to them. */
+let added = 0
+
+interface QuantityProps {
+  id: number
+  name: string
+  most: number
+  takesFocus?: boolean
+}
+
 /** Buttons for the number of units in the cart. */
-export function Quantity({ id, name, most }: { id: number; name: string; most: number }): JSX.Element {
+export function Quantity({ id, name, most, takesFocus }: QuantityProps): JSX.Element {
   const quantity = quantityOf(id)
+  const more = useRef<HTMLButtonElement>(null)
+  useLayoutEffect(() => {
+    if (takesFocus && added === id) more.current?.focus()
+    if (takesFocus) added = 0
+  }, [])
   return (
     <div class="flex items-center gap-2">
       <button
@@ -52,6 +68,7 @@ export function Quantity({ id, name, most }: { id: number; name: string; most: n
       </span>
       <button
         class="btn btn-square"
+        ref={more}
         aria-label={filled(words().add_one, { name })}
         disabled={quantity >= most}
         onClick={() => void change(id, 1)}
@@ -94,13 +111,16 @@ function ProductCard({ product }: { product: Product }): JSX.Element {
         {!isThere ? (
           <p class="quiet min-h-11 flex items-center">{isClosed ? words().not_now : words().sold_out}</p>
         ) : quantityOf(id) > 0 && canBuy ? (
-          <Quantity id={id} name={name} most={quantity} />
+          <Quantity id={id} name={name} most={quantity} takesFocus />
         ) : (
           <button
             class="btn"
             aria-label={filled(words().add_one, { name })}
             disabled={!canBuy}
-            onClick={() => void change(id, 1)}
+            onClick={() => {
+              added = id
+              void change(id, 1)
+            }}
           >
             <Icon icon={Plus} /> {words().add}
           </button>
