@@ -56,7 +56,7 @@ export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds
           }
           isServed = await db.transact(async (tx) => {
             await lockHubs(tx, [hubId])
-            // The certificate of a board that was enrolled meanwhile stays valid.
+            // The certificate of a board that was enrolled in the meantime stays valid.
             const isReplaced = (await hubToEnd(tx.q, hubId, now))?.isServed === true
             if (!isReplaced) await revokeCertificates(tx, hubId, now)
             return isReplaced

@@ -208,7 +208,7 @@ export async function renewCertificate(
   const { certificate, issued } = await sign(context, { hubId, key, now })
   const isValid = await db.transact(async (tx) => {
     await lockRow(tx, hubId)
-    // Meanwhile the hub may have got another certificate, or this board may have been revoked.
+    // In the meantime the hub may have got another certificate, or this board may have been revoked.
     const latest = await certificateOf(tx.q, hubId, now)
     if (latest?.serial !== before.serial) return false
     await storeCertificate(tx, issued)

@@ -61,9 +61,10 @@ const withCertificate = (q: Queries, now: number) =>
     .innerJoin('hubs', 'hubs.id', 'hub_certificates.hub_id')
     .select(['hub_certificates.hub_id', 'hub_certificates.serial'])
     .where('hub_certificates.revoked_at', 'is', null)
-    .where(({ exists, selectFrom }) =>
-      exists(
-        selectFrom('hub_certificates as latest')
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('hub_certificates as latest')
           .select('latest.serial')
           .whereRef('latest.hub_id', '=', 'hub_certificates.hub_id')
           .whereRef('latest.issued_at', '>=', 'hub_certificates.issued_at')

@@ -62,7 +62,7 @@ export function taxOn(net: number, millipercent: number): number {
 /**
  * The value of `quantity` units of a line of `of` units, if `before` units have been refunded already. The shares of
  * one line add up to exactly its frozen amount, in whatever portions they are refunded. If a deal made some units of a
- * line cheaper, each unit still has an equal share, because nobody knows which of them dropped.
+ * line cheaper, each unit still has an equal share, because their drops cannot be told apart.
  */
 export function unitShare(amount: number, of: number, before: number, quantity: number): number {
   const upTo = (units: number): number => Math.floor((amount * units) / of)

@@ -192,7 +192,7 @@ function ContactForm({ hub }: { hub: number }): JSX.Element {
   )
 }
 
-/** The page of the link in the mail that asks the holder of an address. Nobody needs to sign in. */
+/** The page of the link in the mail that asks the holder of an address. It needs no sign-in. */
 export function ContactAnswerPage(): JSX.Element {
   const [answer, setAnswer] = useState<string | null>(null)
   const [failure, setFailure] = useState<string | null>(null)

@@ -22,7 +22,7 @@ export interface Session {
 
 /** Undefined before the service has answered; null if nobody is signed in. */
 export const session = signal<Session | null | undefined>(undefined)
-/** Whether people can sign in at an identity provider, besides by passkey. */
+/** Whether people can sign in at an identity provider, also without a passkey. */
 export const hasProvider = signal(false)
 /** When the service stopped answering, as a time for people; null while it answers. */
 export const awaySince = signal<string | null>(null)
@@ -55,7 +55,7 @@ const clockTime = (): string => new Date(epochMs()).toLocaleTimeString('en', { t
 export const client = createClient({
   baseUrl: base,
   csrf,
-  // The page asks again by itself, and shows at once that the service is away.
+  // The page asks again, and shows at once that the service is away.
   retry: { tries: 2 },
   timeoutMs: 20_000,
   system: { fetch: send },

@@ -60,7 +60,7 @@ export async function pack(
     }
   }
   const sealed = passphrase === undefined ? tar.stdout : await encrypted(tar.stdout, passphrase)
-  // Status 1: a file was changed or removed meanwhile, for example a picture.
+  // Status 1: a file was changed or removed in the meantime, for example a picture.
   await both(ended(tar, [0, 1]), pipeline(sealed, counted, createWriteStream(file, { flush: true })))
   return { size_bytes: size, sha256: hash.digest('hex') }
 }

@@ -70,7 +70,7 @@ function rowOf(line) {
     const more = document.createElement('details'), summary = document.createElement('summary')
     summary.textContent = 'Details'
     more.append(summary)
-    // They are written when somebody opens them.
+    // They are written when a person opens them.
     more.addEventListener('toggle', () => {
       if (more.childElementCount > 1) return
       const text = document.createElement('pre')

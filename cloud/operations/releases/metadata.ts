@@ -34,7 +34,7 @@ export interface ReleaseFile {
 /** Version of the TUF specification. */
 const specVersion = '1.0.31'
 const YEAR_MS = 365 * 86_400_000
-/** Nobody visits a hub to replace its root. */
+/** No technician visits a hub to replace its root. */
 const ROOT_MS = 20 * YEAR_MS
 /** Each change of the list renews it. */
 const LIST_MS = YEAR_MS

@@ -105,7 +105,7 @@ export function contactHandlers(context: CloudContext, parts: MailParts): Handle
           ...viewContact(row),
           hub_ids: owners.find(({ id }) => id === row.owner_id)?.hub_ids ?? [],
         })),
-        owners: owners.map(({ id: _, ...owner }) => owner),
+        owners: owners.map(({ name, reaches_all, hub_ids }) => ({ name, reaches_all, hub_ids })),
         sends_mail: parts.sendMail !== undefined,
       }
     },
@@ -126,27 +126,11 @@ export function contactHandlers(context: CloudContext, parts: MailParts): Handle
       const asked = question && ((await question.send()) ? question.row : undefined)
       return shown(db.kysely, asked ?? row)
     },
-    async 'owner.contacts.ask'({ params, credential }) {
-      if (!parts.sendMail) throw new ApiError('service_unavailable', 'The service has no mail server.')
-      const { row, question } = await db.transact(async (tx) => {
-        const { owner_id } = await requireContact(tx.q, credential, params.contact_id)
-        await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', owner_id)).execute()
-        const found = await requireContact(tx.q, credential, params.contact_id)
-        if (found.confirmed_at !== null) return { row: found, question: undefined }
-        const prepared = await prepareQuestion(tx, context, parts, found)
-        if (!prepared)
-          throw limitReached(
-            `This address, or the owner, got too many mails today. The limit for an address is ${context.settings.unaskedMailsPerAddress} within 24 hours.`,
-            context.settings.unaskedMailsPerAddress,
-          )
-        await recordContact(tx.q, runtime, { actor: credential.actor, action: 'contacts.ask' }, found)
-        return { row: found, question: prepared }
-      })
-      if (!question) return shown(db.kysely, row)
-      if (!(await question.send()))
-        throw new ApiError('service_unavailable', 'The mail server has not taken the mail. Try again later.')
-      return shown(db.kysely, question.row)
-    },
+    'owner.contacts.ask': async ({ params, credential }) =>
+      shown(
+        db.kysely,
+        await askAgain(context, parts, (q) => requireContact(q, credential, params.contact_id), credential),
+      ),
     'owner.contacts.answer': ({ body }) => db.transact((tx) => answerQuestion(tx, context, body)),
     'owner.contacts.remove': ({ params, credential }) =>
       db.transact(async (tx) => {
@@ -156,4 +140,32 @@ export function contactHandlers(context: CloudContext, parts: MailParts): Handle
         return undefined
       }),
   }
+}
+
+/** Sends the question of a contact again, if its holder has not agreed yet. Returns the row of the contact. */
+async function askAgain(
+  context: CloudContext,
+  parts: MailParts,
+  find: (q: Queries) => Promise<Row>,
+  { actor }: OwnerCredential,
+): Promise<Row> {
+  if (!parts.sendMail) throw new ApiError('service_unavailable', 'The service has no mail server.')
+  const { row, question } = await context.db.transact(async (tx) => {
+    const { owner_id } = await find(tx.q)
+    await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', owner_id)).execute()
+    const found = await find(tx.q)
+    if (found.confirmed_at !== null) return { row: found, question: undefined }
+    const prepared = await prepareQuestion(tx, context, parts, found)
+    if (!prepared)
+      throw limitReached(
+        `This address, or the owner, got too many mails today. The limit for an address is ${context.settings.unaskedMailsPerAddress} within 24 hours.`,
+        context.settings.unaskedMailsPerAddress,
+      )
+    await recordContact(tx.q, context.runtime, { actor, action: 'contacts.ask' }, found)
+    return { row: found, question: prepared }
+  })
+  if (!question) return row
+  if (!(await question.send()))
+    throw new ApiError('service_unavailable', 'The mail server has not taken the mail. Try again later.')
+  return question.row
 }

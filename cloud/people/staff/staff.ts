@@ -94,7 +94,7 @@ const keyView = ({ prefix, name, scopes, hubs, ...times }: ApiKey): Key => ({
   last_used_at: timestampOrNull(times.lastUsedAt),
 })
 
-/** Nobody gives rights without having them. Throws `scope_missing`. */
+/** A person can give only rights that this person has. Throws `scope_missing`. */
 export function requireScopes({ scopes }: OwnerCredential, given: readonly Scope[]): void {
   const required_scope = given.find((scope) => !scopes.includes(scope))
   if (required_scope !== undefined)

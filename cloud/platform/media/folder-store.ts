@@ -39,7 +39,7 @@ export function folderStore(root: string, isKey = isMediaKey): MediaStore {
     },
 
     async read(key, range) {
-      // Not from a `FileHandle`: Node 26 ends the program when it collects one that an abandoned stream left open.
+      // Not from a `FileHandle`: an abandoned stream leaves it open, and Node 26 ends the program when it collects an open one.
       const stream = createReadStream(pathOf(key), range && { start: range.first, end: range.last })
       const opened = await once(stream, 'open').catch(nullWhere('ENOENT'))
       return opened && (Readable.toWeb(stream) as ReadableStream<Uint8Array>)

@@ -36,7 +36,7 @@ export function Picture({ url, large }: { url: string | null; large?: boolean })
   )
 }
 
-/** The product whose button is replaced by these: the focus moves on to them. */
+/** These buttons replaced the button of this product. They get its focus. */
 let added = 0
 
 interface QuantityProps {
