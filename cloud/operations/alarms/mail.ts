@@ -75,7 +75,14 @@ async function nextMail(
   contactId: number,
 ): Promise<{ mail: Mail; mailId: string } | undefined> {
   const contact = await tx
-    .forUpdate(tx.q.selectFrom('alarm_contacts').selectAll().where('id', '=', contactId))
+    .forUpdate(
+      tx.q
+        .selectFrom('alarm_contacts')
+        .selectAll()
+        .where('id', '=', contactId)
+        // During an upgrade a process of the former version plans mails for every contact.
+        .where('confirmed_at', 'is not', null),
+    )
     .executeTakeFirst()
   if (!contact) return undefined
   const waiting = await tx.q

@@ -95,7 +95,8 @@ export async function prepareQuestion(
       log.warn({ err: error, contactId: id }, 'the mail server has not taken a question to a recipient')
       await db.kysely
         .updateTable('alarm_contacts')
-        .set({ confirm_mailed_at: null })
+        // A link of an earlier mail works again.
+        .set({ confirm_digest: contact.confirm_digest, confirm_mailed_at: contact.confirm_mailed_at })
         .where('id', '=', id)
         .where('confirm_digest', '=', confirm_digest)
         .execute()
@@ -115,7 +116,8 @@ export async function answerQuestion(
     .forUpdate(tx.q.selectFrom('alarm_contacts').selectAll().where('confirm_digest', '=', digestOf(code)))
     .executeTakeFirst()
   const now = runtime.clock.now()
-  const isLate = row?.confirmed_at === null && (row.confirm_mailed_at ?? 0) + settings.invitationMs <= now
+  const isLate =
+    accept && row?.confirmed_at === null && (row.confirm_mailed_at ?? 0) + settings.invitationMs <= now
   if (!row || isLate)
     throw new ApiError(
       'not_found',

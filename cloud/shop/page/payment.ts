@@ -114,12 +114,13 @@ export const deposit = (cents: number): Promise<void> =>
     const card = await chosenCard()
     const payment_method_id = saves ? await saveCard(card) : card
     if (payment_method_id === undefined) return
+    // If the payment is declined, the next try does not save the card again.
+    isSaved.value = false
     const body = { amount_cents: cents, payment_method_id }
     const made = checked(await client.call('POST /users/wallet/deposit', { body }))
     if (made) {
       await answerBank(hub.value?.cards.publishable_key, made.client_secret)
       say(filled(words().deposited, { price: money(cents, hub.value?.currency ?? 'USD') }))
-      isSaved.value = false
     }
     await readCustomer()
   })

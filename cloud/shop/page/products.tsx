@@ -51,8 +51,9 @@ export function Quantity({ id, name, most, takesFocus }: QuantityProps): JSX.Ele
   const quantity = quantityOf(id)
   const more = useRef<HTMLButtonElement>(null)
   useLayoutEffect(() => {
-    if (takesFocus && added === id) more.current?.focus()
-    if (takesFocus) added = 0
+    if (!takesFocus || added !== id) return
+    more.current?.focus()
+    added = 0
   }, [])
   return (
     <div class="flex items-center gap-2">

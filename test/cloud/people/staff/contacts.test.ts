@@ -152,6 +152,22 @@ onEachDatabase('recipients of the mails of an owner', (open) => {
     expect((await answer(undefined, true)).status).toBe(404)
   })
 
+  test('the holder declines by the link also after its time', async () => {
+    const { service, mails, answer } = await openWithMail()
+    await add(service, anna)
+    service.shop.clock.advance(service.shop.context.settings.invitationMs)
+    expect((await answer(mails[0], false)).json).toMatchObject({ confirmed: false })
+    expect((await service.owner('GET', 'contacts')).json).toMatchObject({ data: [] })
+  })
+
+  test('the link of an earlier mail works while the mail server takes no new one', async () => {
+    const { service, mails, answer, setUp } = await openWithMail()
+    const { id } = (await add(service, anna)).json as { id: number }
+    setUp(false)
+    expect((await ask(service, id)).status).toBe(503)
+    expect((await answer(mails[0], true)).json).toMatchObject({ confirmed: true })
+  })
+
   test('an address that has not agreed gets three mails a day, however it is added, asked or invited', async () => {
     const { service, mails } = await openWithMail()
     const { id } = (await add(service, anna)).json as { id: number }
