@@ -136,7 +136,8 @@ function outcomeOf(context: Context): FirmwareOutcome {
   const mayConnect = runtime.clock.monotonic() - startedAt < settings.firmware.afterMs
   const isPending = layout.controllers.some((controller) => {
     const board = firmware.get(controller)
-    if (!board) return mayConnect
+    // A controller that is lost during an update may return with the new firmware.
+    if (!board) return mayConnect || attemptOf(context, controller) !== undefined
     if (!board.about) return board.about === undefined
     return isHeldByUpdate(board) || (imageOf(context, board.about.kind)?.build ?? 0) > board.about.build
   })

@@ -89,9 +89,10 @@ export function nextStep(
       // The hub still confirms the release of another rollout, or returns from it.
       if (now - (hub.lastHeardAt ?? 0) >= offlineMs)
         return { ...hub, state: 'skipped' as const, error: 'offline' }
-      return isStuck(hub, now, offlineMs)
-        ? { ...hub, state: 'skipped' as const, error: 'no result of another rollout' }
-        : hub
+      if (!isStuck(hub, now, offlineMs)) return hub
+      // It runs the version, and a controller may wait for the firmware of this release.
+      if (hub.version === hub.report.version) return { ...hub, givenAt: now }
+      return { ...hub, state: 'skipped' as const, error: 'no result of another rollout' }
     }
     // A hub that has switched confirms the release, or returns by itself.
     if (isOver && hub.state !== 'confirming') return { ...hub, state: 'pending' as const, givenAt: null }
@@ -124,9 +125,11 @@ const isBeforeSwitch = ({ report }: RolloutHub): boolean =>
 const isStuck = ({ report }: RolloutHub, now: number, offlineMs: number): boolean =>
   report?.since !== undefined && now - report.since >= offlineMs
 
-/** Whether the hub runs a version that it will not give up. */
-const keeps = (hub: RolloutHub, version: string): boolean =>
-  hub.version === version && hub.report?.state !== 'confirming'
+/** Whether the hub runs a version that it will not give up, and its controllers have not failed at the firmware. */
+const keeps = ({ version: present, report }: RolloutHub, version: string): boolean =>
+  present === version &&
+  report?.state !== 'confirming' &&
+  !(report?.state === 'failed' && report.version === version)
 
 /** The state of a hub that has the release or has switched to it, from its report. */
 function judge(

@@ -206,3 +206,19 @@ test('a connected hub that reports no result of its switch for the whole time ha
   const next = step([hub(1, 1, { lastHeardAt: now, report: other }), hub(2, 2)], {}, now)
   expect(next.changed).toMatchObject([{ state: 'skipped', error: 'no result of another rollout' }])
 })
+
+test('a hub whose controllers wait for the firmware of its version for the whole time gets the release of the next rollout', () => {
+  const now = 2 * offlineMs
+  const version = '2026.3.1+0000001'
+  const late = { ...ofOther('confirming'), version, since: now - offlineMs }
+  expect(changesOf(step([hub(1, 1, { lastHeardAt: now, report: late })], {}, now))).toEqual([
+    [1, 'pending', now],
+  ])
+})
+
+test('a hub whose controllers failed at the firmware of a release has not succeeded in a second rollout of it', () => {
+  const again = hub(1, 1, { version: NEW, report: ofOther('failed') })
+  expect(changesOf(step([again]))).toEqual([[1, 'pending', 0]])
+  const asked = { ...again, givenAt: 0, report: report('failed', 'controller bins: firmware 2') }
+  expect(changesOf(step([asked]))).toEqual([[1, 'rolled_back', 0]])
+})

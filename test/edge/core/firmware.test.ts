@@ -130,6 +130,21 @@ describe('an update of the controllers’ firmware', () => {
     expect([builds(bench), failed(bench)]).toEqual([NEW, []])
   })
 
+  test('the firmware of a controller that is lost during its update stays pending', () => {
+    const bench = hubWith()
+    const attempts = () =>
+      bench.journal.prepare<[], string>("SELECT value FROM meta WHERE key = 'firmware'").pluck().get() ?? '{}'
+    bench.runUntil(() => attempts().includes('bins'), 60 * MINUTE)
+    bench.room.power('off', 'bins')
+    bench.run(2 * MINUTE)
+    bench.restart()
+    bench.run(60 * MINUTE)
+    expect(bench.firmwareOutcomes).not.toContain('done')
+    bench.room.power('on', 'bins')
+    bench.run(60 * MINUTE)
+    expect([builds(bench), bench.firmwareOutcomes.at(-1)]).toEqual([NEW, 'done'])
+  })
+
   test('the hub notes that its firmware is pending from the start until all controllers run it, or until one fails', () => {
     const bench = hubWith()
     bench.run(9 * MINUTE)
