@@ -381,7 +381,7 @@ onEachDatabase('the gateway’s store', (open) => {
     expect(await stateOf(1)).toMatchObject({
       online: true,
       ledgerEpoch: hex('a'),
-      software: 'test',
+      version: 'test',
       health: null,
     })
     expect(await stateOf(2)).toMatchObject({ online: false, ledgerEpoch: null })
