@@ -207,7 +207,7 @@ test('a connected hub that reports no result of its switch for the whole time ha
   expect(next.changed).toMatchObject([{ state: 'skipped', error: 'no result of another rollout' }])
 })
 
-test('a hub whose controllers wait for the firmware of its version for the whole time gets the release of the next rollout', () => {
+test('a hub with controllers that wait too long for their firmware gets the release of the next rollout', () => {
   const now = 2 * offlineMs
   const version = '2026.3.1+0000001'
   const late = { ...ofOther('confirming'), version, since: now - offlineMs }
@@ -216,7 +216,7 @@ test('a hub whose controllers wait for the firmware of its version for the whole
   ])
 })
 
-test('a hub whose controllers failed at the firmware of a release has not succeeded in a second rollout of it', () => {
+test('a hub with controllers that refused the firmware of a release fails a second rollout of it', () => {
   const again = hub(1, 1, { version: NEW, report: ofOther('failed') })
   expect(changesOf(step([again]))).toEqual([[1, 'pending', 0]])
   const asked = { ...again, givenAt: 0, report: report('failed', 'controller bins: firmware 2') }

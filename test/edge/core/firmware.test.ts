@@ -130,7 +130,7 @@ describe('an update of the controllers’ firmware', () => {
     expect([builds(bench), failed(bench)]).toEqual([NEW, []])
   })
 
-  test('the firmware of a controller that is lost during its update stays pending', () => {
+  test('a controller without a connection during its update keeps its firmware pending', () => {
     const bench = hubWith()
     const attempts = () =>
       bench.journal.prepare<[], string>("SELECT value FROM meta WHERE key = 'firmware'").pluck().get() ?? '{}'
