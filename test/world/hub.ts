@@ -75,7 +75,7 @@ export class TestHub {
   lastError: string | undefined
   certificates: { name: string; endsAt: number }[] = []
   images: readonly FirmwareImage[] = []
-  /** What the hub has noted about the firmware of its controllers. */
+  /** The states of the controllers' firmware, in the order in which the hub has noted them. */
   readonly firmwareOutcomes: FirmwareOutcome[] = []
   /** The settings of the hub's next life. */
   settings = defaultCoreSettings

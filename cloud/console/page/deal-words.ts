@@ -1,8 +1,7 @@
 import type { Deal } from '../../../protocol/contract/deal-objects.ts'
 import { amount, count } from './format.ts'
 
-/** What a deal asks and gives, as a sentence. `named`: names of products by their numbers. */
-
+/** Names of products by their numbers, for the sentence that describes a deal. */
 type Names = ReadonlyMap<number, string>
 
 const nameOf = (id: number, named: Names): string => named.get(id) ?? `product ${id}`

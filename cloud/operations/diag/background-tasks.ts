@@ -160,9 +160,13 @@ export function taskHandlers(
     await isolated(context, `task ${task}`, () => ended)
     const read = () =>
       context.db.kysely.selectFrom('task_runs').selectAll().where('id', '=', run.id).executeTakeFirstOrThrow()
+    let row = run
     // The run may belong to another call or process.
-    await holdsWithin(context.runtime.clock, TASK_LEASE_MS, async () => (await read()).state !== 'STARTED')
-    return reply(view(await read()), { headers })
+    await holdsWithin(context.runtime.clock, TASK_LEASE_MS, async () => {
+      row = await read()
+      return row.state !== 'STARTED'
+    })
+    return reply(view(row), { headers })
   }
   return {
     async 'diag.tasks.bestsellers'({ query }) {

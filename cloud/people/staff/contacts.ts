@@ -94,18 +94,13 @@ export function contactHandlers(context: CloudContext, parts: MailParts): Handle
       const q = db.kysely
       const reach = await readReach(q, credential)
       const rows = await visible(q, reach)
-      const owners = await Promise.all(
-        reach.owners.map(async (owner) => ({
-          ...owner,
-          hub_ids: owner.reaches_all ? (await hubsOfOwner(q, owner.id)).map(({ id }) => id) : owner.hub_ids,
-        })),
-      )
+      const owners = await readOwners(q, reach)
       return {
         data: rows.map((row) => ({
           ...viewContact(row),
-          hub_ids: owners.find(({ id }) => id === row.owner_id)?.hub_ids ?? [],
+          hub_ids: owners.get(row.owner_id)?.hub_ids ?? [],
         })),
-        owners: owners.map(({ name, reaches_all, hub_ids }) => ({ name, reaches_all, hub_ids })),
+        owners: [...owners.values()],
         sends_mail: parts.sendMail !== undefined,
       }
     },
@@ -140,6 +135,25 @@ export function contactHandlers(context: CloudContext, parts: MailParts): Handle
         return undefined
       }),
   }
+}
+
+/** The owners of the hubs that a credential reaches, by id. A credential for all hubs of an owner gets those in use. */
+async function readOwners(q: Queries, { hubs, wholeOwners }: Reach) {
+  const names = await q
+    .selectFrom('owners')
+    .select(['id', 'name'])
+    .where('id', 'in', [0, ...new Set(hubs.map(({ owner_id }) => owner_id))])
+    .orderBy('id')
+    .execute()
+  return new Map(
+    names.map(({ id: owner, name }) => {
+      const reaches_all = wholeOwners.includes(owner)
+      const shown = hubs.filter(
+        ({ owner_id, retired_at }) => owner_id === owner && (!reaches_all || retired_at === null),
+      )
+      return [owner, { name, hub_ids: shown.map(({ id }) => id), reaches_all }]
+    }),
+  )
 }
 
 /** Sends the question of a contact again, if its holder has not agreed yet. Returns the row of the contact. */

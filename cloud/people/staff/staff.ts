@@ -33,12 +33,6 @@ export async function readReach(q: Queries, credential: OwnerCredential) {
     .select(['id', 'owner_id'])
     .where('owner_id', 'in', [0, ...owners])
     .execute()
-  const names = await q
-    .selectFrom('owners')
-    .select(['id', 'name'])
-    .where('id', 'in', [0, ...owners])
-    .orderBy('id')
-    .execute()
   const reachesAllOf = (owner: number): boolean =>
     owned.every(({ id, owner_id }) => owner_id !== owner || ids.has(id))
   const includes = (selection: HubSelection, isWhole: boolean): boolean =>
@@ -46,13 +40,7 @@ export async function readReach(q: Queries, credential: OwnerCredential) {
   return {
     /** Owners with all of their hubs. */
     wholeOwners: [...owners].filter(reachesAllOf),
-    owners: names.map(({ id: owner, name }) => ({
-      id: owner,
-      name,
-      /** Those that the credential reaches. */
-      hub_ids: hubs.filter(({ owner_id }) => owner_id === owner).map(({ id }) => id),
-      reaches_all: reachesAllOf(owner),
-    })),
+    hubs,
     selection: (selection: HubSelection) => includes(selection, false),
     // A role at all hubs holds for hubs of every owner.
     role: ({ hubs: selection }: Role) =>

@@ -24,7 +24,7 @@ export function rangeIn(zone: string, { from, to }: AskedRange): { since: number
   return { since, until }
 }
 
-/** Throws 422 if `from` is after `to`: of a day and a timestamp, in the time zones of all hubs. */
+/** Throws 422 if `from` is after `to`. A day is compared with a timestamp in each zone, and `from` must be later in all of them. */
 export function requireOrder(zones: readonly string[], asked: AskedRange): void {
   const { from, to } = asked
   if (from === undefined || to === undefined) return

@@ -190,7 +190,7 @@ const moneyLimits = limits('Payments', {
 const hubLimits = limits('Hubs', {
   cell: within(0, LAST_CELL)(
     0,
-    'Cell of this installation among several. The ids of its hubs and owners follow from it; a database stays in its cell.',
+    'Cell of this installation among several. The ids of its hubs and owners follow from it. A database stays in its cell.',
   ),
   ...inGroup('Hubs', {
     hubSilentAlarmMs: ms(5 * MINUTE, 'Time without a message after which a hub raises an alarm.'),
