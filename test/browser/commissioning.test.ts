@@ -58,6 +58,8 @@ class Technician {
     await this.page.waitForSelector(`[data-step="${id}"][data-verdict="${verdict.toLowerCase()}"]`, {
       state: 'attached',
     })
+    // The page shows the verdict before it continues with the next step.
+    await this.page.waitForSelector(`[data-in-hand="${id}"]`, { state: 'detached' })
   }
 
   async choose(id: string): Promise<void> {

@@ -51,13 +51,14 @@ function run(args: readonly string[]): Promise<Done> {
 }
 
 const kinds: Record<string, string> = { 'built-in': 'larder-sim', example: 'example-py' }
+/** The newest image of each controller: a retried test needs a newer one than the board runs by then. */
+const builds = new Map<string, number>()
 
 function boardTest(controller: string, ...more: string[]): Promise<Done> {
   const image = join(folder, `${controller}.img`)
-  writeFileSync(
-    image,
-    makeImage({ kind: kinds[controller]!, build: 2 }, 'a program of five blocks '.repeat(20)),
-  )
+  const build = (builds.get(controller) ?? 1) + 1
+  builds.set(controller, build)
+  writeFileSync(image, makeImage({ kind: kinds[controller]!, build }, 'a program of five blocks '.repeat(20)))
   const body = `JSON.stringify({state: '{}', controller: '${controller}'})`
   const relay = `${process.execPath} -e "fetch('${url}/api/hubs/1/power', {method: 'POST', body: ${body}})"`
   const port = join(folder, 'ports', controller)

@@ -41,6 +41,7 @@ test.concurrent.each(firsts)(
     const twice = products.find(
       (product) => inFirst(product) && rowsOf(product).length === 2 && rowsOf(product)[1]!.cabinet !== 1,
     )!
+    expect([alone, twice], 'a try needs rows that no earlier try has used').not.toContain(undefined)
     used.get(type)!.add(alone).add(twice)
     const endFault = await place.fault(type, 'cabinet-1')
     // The orders run one after the other: a failed cabinet rests, and the hub asks another one first.

@@ -1,4 +1,5 @@
 import '../../protocol/require-node.ts'
+import { rm } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -6,7 +7,7 @@ import { progressOn } from '../../protocol/model/progress.ts'
 import { every } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { knownSeeds, mutants } from './mutant-list.ts'
-import { knownFirst, runMutant, SEEDS } from './mutants.ts'
+import { compiledCopy, knownFirst, runMutant, SEEDS } from './mutants.ts'
 
 const HELP = `npm run mutants -- [--only TEXT] [--seeds N] [--from S] [--jobs J]
 
@@ -30,7 +31,7 @@ const { values } = parseArgs({
 
 if (values.help) console.log(HELP)
 else {
-  const root = join(import.meta.dirname, '../../..')
+  const whole = await compiledCopy(join(import.meta.dirname, '../../..'))
   const { clock } = systemRuntime()
   const progress = progressOn(process.stderr, clock)
   const chosen = mutants.filter(({ invariant, name }) => `${invariant} ${name}`.includes(values.only))
@@ -44,7 +45,7 @@ else {
       values.seeds === undefined && values.from === undefined
         ? knownFirst(knownSeeds[mutant.name]!, jobs)
         : [{ seeds: Number(seeds), from: Number(from), jobs }]
-    const { seed, output } = await runMutant(root, mutant, ranges)
+    const { seed, output } = await runMutant(whole, mutant, ranges)
     if (seed === undefined) process.exitCode = 1
     const said = output.split('\n').filter((line) => /^ {2}(I\d|defect)/.test(line))
     progress.clear()
@@ -55,4 +56,5 @@ else {
   }
   stopShowing()
   progress.clear()
+  await rm(whole, { recursive: true, force: true })
 }

@@ -12,7 +12,7 @@ const chosen = invariants.map((invariant) => soonest.find((mutant) => mutant.inv
 
 let whole: string
 beforeAll(async () => {
-  whole = await compiledCopy(join(import.meta.dirname, '../..'), [])
+  whole = await compiledCopy(join(import.meta.dirname, '../..'))
 })
 afterAll(() => rm(whole, { recursive: true, force: true }))
 

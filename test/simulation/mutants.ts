@@ -28,7 +28,7 @@ export interface MutantOutcome {
   output: string
 }
 
-/** Includes the compiled files: only files that a mutant changes are compiled again. */
+/** Includes the compiled files. */
 const COPIED = ['edge', 'cloud', 'protocol', 'simulator', 'test', 'package.json', 'tsconfig.json', '.build']
 
 /** Number of seeds within which a mutant must be detected. */
@@ -40,18 +40,31 @@ interface Seeds {
   jobs: number
 }
 
-/** Makes a compiled copy of the source with these patches. The caller deletes it. */
-export async function compiledCopy(root: string, patches: readonly Patch[]): Promise<string> {
+/** Makes a compiled copy of the source. The caller deletes it. */
+export const compiledCopy = (root: string): Promise<string> =>
+  copyOf(root, (folder) => compile(folder, 'tsconfig.json'))
+
+/** Makes a copy of a compiled copy in which only the patched files are compiled again. The caller deletes it. */
+const mutantOf = (whole: string, patches: readonly Patch[]): Promise<string> =>
+  copyOf(whole, async (folder) => {
+    for (const patch of patches) await applyPatch(folder, patch)
+    const project = {
+      extends: './tsconfig.json',
+      compilerOptions: { noResolve: true, incremental: false, tsBuildInfoFile: null },
+      files: [...new Set(patches.map(({ file }) => file))],
+      include: [],
+    }
+    await writeFile(join(folder, 'tsconfig.mutant.json'), JSON.stringify(project))
+    await compile(folder, 'tsconfig.mutant.json')
+  })
+
+async function copyOf(root: string, finish: (folder: string) => Promise<void>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'larder-mutant-'))
   try {
     for (const name of COPIED)
       if (existsSync(join(root, name))) await cp(join(root, name), join(folder, name), { recursive: true })
     await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
-    for (const patch of patches) await applyPatch(folder, patch)
-    const compiler = join(root, 'node_modules', '.bin', 'tsc')
-    const terms = ['--project', 'tsconfig.json', '--noEmit', 'false', '--noCheck']
-    const { status, output } = await run(compiler, terms, folder)
-    if (status !== 0) throw new Error(`it does not compile:\n${output}`)
+    await finish(folder)
     return folder
   } catch (error) {
     await rm(folder, { recursive: true, force: true })
@@ -59,16 +72,23 @@ export async function compiledCopy(root: string, patches: readonly Patch[]): Pro
   }
 }
 
+async function compile(folder: string, project: string): Promise<void> {
+  const compiler = join(folder, 'node_modules', '.bin', 'tsc')
+  const terms = ['--project', project, '--noEmit', 'false', '--noCheck']
+  const { status, output } = await run(compiler, terms, folder)
+  if (status !== 0) throw new Error(`it does not compile:\n${output}`)
+}
+
 /**
- * Runs the swarm on a compiled mutant of `root`, with one range of seeds after the other, until a seed fails
+ * Runs the swarm on a mutant of `whole`, a compiled copy, with one range of seeds after the other, until a seed fails
  * that passes without the patches.
  */
 export async function runMutant(
-  root: string,
+  whole: string,
   mutant: Mutant,
   ranges: readonly Seeds[],
 ): Promise<MutantOutcome> {
-  const folder = await compiledCopy(root, mutant.patches)
+  const folder = await mutantOf(whole, mutant.patches)
   const outputs: string[] = []
   try {
     for (const { seeds, from, jobs } of ranges)
@@ -76,7 +96,7 @@ export async function runMutant(
         const found = await swarm(folder, { seeds: from + seeds - next, from: next, jobs })
         outputs.push(found.output)
         if (found.seed === undefined) break
-        if (!(await failsAnyhow(root, found.seed))) return { name: mutant.name, ...found }
+        if (!(await failsAnyhow(whole, found.seed))) return { name: mutant.name, ...found }
         next = found.seed + 1
       }
     return { name: mutant.name, seed: undefined, output: outputs.join('\n') }
@@ -95,8 +115,8 @@ export const knownFirst = (known: number, jobs: number): readonly Seeds[] => [
 ]
 
 /** A seed that also fails without the mutant proves nothing about the mutant. */
-const failsAnyhow = async (root: string, seed: number): Promise<boolean> =>
-  (await swarm(root, { seeds: 1, from: seed, jobs: 1 })).seed !== undefined
+const failsAnyhow = async (whole: string, seed: number): Promise<boolean> =>
+  (await swarm(whole, { seeds: 1, from: seed, jobs: 1 })).seed !== undefined
 
 async function swarm(folder: string, seeds: Seeds): Promise<Pick<MutantOutcome, 'seed' | 'output'>> {
   const terms = Object.entries(seeds).flatMap(([name, value]) => [`--${name}`, String(value)])

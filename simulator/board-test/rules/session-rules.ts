@@ -5,6 +5,8 @@ import type { Bench, Rule } from '../bench.ts'
 import { expect, type Host } from '../host.ts'
 
 const QUIET_MS = 700
+/** Within this time the frames of a new session are acknowledged, however busy the host is. */
+const SETTLED_MS = 10_000
 const SILENT_MS = 5000
 
 /** A line with a valid checksum around any text. */
@@ -133,14 +135,22 @@ export const sessionRules: readonly Rule[] = [
         ordered === devices.join(' '),
         `EVTs must come in the order of the devices; they came as ${ordered}`,
       )
-      await host.pass(QUIET_MS)
-      const again = host.heard.length
+      // A fridge may report its temperature at any time.
+      const begun = (since: number) => [
+        ...host.of('WELCOME', since),
+        ...host.of('EVT', since).filter(({ temp }) => temp === undefined),
+      ]
+      // Acknowledgements that arrive late, as on a busy host, let the board repeat its frames (SPEC §4).
+      let again = from
+      for (const end = host.now + SETTLED_MS; begun(again).length > 0 && host.now < end;) {
+        again = host.heard.length
+        await host.pass(QUIET_MS)
+      }
+      again = host.heard.length
       await host.ask({ type: 'HELLO', proto: SERIAL_PROTOCOL_VERSION, host: host.session })
       await host.pass(QUIET_MS)
-      // A fridge may report its temperature at any time.
-      const events = host.of('EVT', again).filter(({ temp }) => temp === undefined)
       expect(
-        host.of('WELCOME', again).length === 0 && events.length === 0,
+        begun(again).length === 0,
         'HELLO with the same session is a repetition: an acknowledged WELCOME and the EVTs must not come again',
       )
       await answersPing(host, 'in a session')
