@@ -117,7 +117,7 @@ export const ownerContactRoutes = defineRoutes(
       errors: ['not_found', 'contact_limit_reached', 'service_unavailable'],
       summary: 'Ask a contact again',
       description:
-        'Sends the mail with the link again; the former link ends. A contact that has agreed gets none. An address gets at most 3 such mails within 24 hours (`UNASKED_MAILS_PER_ADDRESS`), and an owner sends at most 50 (`UNASKED_MAILS_PER_OWNER`), else 409 `contact_limit_reached`. Without a mail server: 503 `service_unavailable`.',
+        'Sends the mail with the link again; the former link ends. A contact that has agreed gets none. An address gets at most 3 such mails within 24 hours (`UNASKED_MAILS_PER_ADDRESS`), and an owner sends at most 50 (`UNASKED_MAILS_PER_OWNER`), else 409 `contact_limit_reached`. A mail that the mail server has not accepted does not count; an owner has at most 50 such tries an hour. Without a mail server: 503 `service_unavailable`.',
       examples: { response: contact },
     },
     'owner.contacts.answer': {

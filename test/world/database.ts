@@ -1,15 +1,20 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { defaultLimits, type DatabaseLimits } from '../../cloud/platform/settings/limits.ts'
-import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
+import {
+  openDatabase,
+  type CloudDatabase,
+  type DatabaseOptions,
+} from '../../cloud/platform/store/database.ts'
 import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 
 /** Opens an empty, migrated database; the previous one of the same file is deleted then. */
-export type OpenDatabase = (options?: { checkpoint?: Checkpoint }) => Promise<CloudDatabase>
+export type OpenDatabase = (
+  options?: Pick<DatabaseOptions, 'checkpoint' | 'isBusy' | 'pools'>,
+) => Promise<CloudDatabase>
 
 const postgresUrl = process.env['TEST_POSTGRES_URL']
 const required = process.env['REQUIRE_SERVICES'] === '1'

@@ -14,7 +14,10 @@ export interface Mail {
   text: string
 }
 
-/** Sends one mail; rejects if the mail server has not accepted it. */
+/** The connection ended after the whole mail was sent and before the mail server answered. */
+export class MailUnconfirmed extends Error {}
+
+/** Sends one mail; rejects if the mail server has not accepted it, with `MailUnconfirmed` if it may have accepted it. */
 export type SendMail = (mail: Mail) => Promise<void>
 
 /** Sends a mail as due work: a failure is repeated. Throws `Unavailable`. */
@@ -153,6 +156,13 @@ const paragraph = (item: Item): string => {
   ].join('\n')
 }
 
+const ignore = () => undefined
+const unlogged = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore, fatal: ignore }
+
+/** Nodemailer reports the end of a message only to its logger. */
+const isWholeMessage = (entry: unknown): boolean =>
+  typeof entry === 'object' && entry !== null && 'tnx' in entry && entry.tnx === 'message'
+
 export interface MailServer {
   /** `smtp://…` or `smtps://…` */
   url: string
@@ -162,7 +172,7 @@ export interface MailServer {
 
 /** Sends by SMTP. */
 export function smtpSender({ url, from, timeoutMs }: MailServer): SendMail {
-  const transport = createTransport({
+  const options = {
     url,
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
@@ -170,9 +180,19 @@ export function smtpSender({ url, from, timeoutMs }: MailServer): SendMail {
     // The service writes every mail itself: no part of it is read from a file or URL.
     disableFileAccess: true,
     disableUrlAccess: true,
-  })
+  }
   const domain = /@([^>]+)>?$/.exec(from)?.[1] ?? 'localhost'
   return async ({ id, to, subject, text }) => {
-    await transport.sendMail({ from, to, subject, text, messageId: `<${id}@${domain}>` })
+    let isSent = false
+    const logger = { ...unlogged, info: (entry: unknown) => void (isSent ||= isWholeMessage(entry)) }
+    try {
+      const transport = createTransport({ ...options, logger })
+      await transport.sendMail({ from, to, subject, text, messageId: `<${id}@${domain}>` })
+    } catch (error) {
+      const isAnswered = error instanceof Error && 'responseCode' in error
+      if (!isSent || isAnswered) throw error
+      const why = error instanceof Error ? error.message : String(error)
+      throw new MailUnconfirmed(`no answer to a whole mail: ${why}`, { cause: error })
+    }
   }
 }

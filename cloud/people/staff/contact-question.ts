@@ -8,7 +8,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { base62, digestOf } from '../../platform/credentials/secrets.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { countUnasked } from './unasked-mails.ts'
+import { countUnasked, sendUnasked } from './unasked-mails.ts'
 
 export interface MailParts {
   /** Absent: the service sends no mail. */
@@ -63,7 +63,9 @@ export async function prepareQuestion(
 ): Promise<{ row: Row; send: () => Promise<boolean> } | undefined> {
   const { runtime, settings, db, log } = context
   const { id, email, owner_id } = contact
-  if (!sendMail || !(await countUnasked(tx, context, { ownerId: owner_id, email }))) return undefined
+  if (!sendMail) return undefined
+  const counted = await countUnasked(tx, context, { ownerId: owner_id, email })
+  if (counted === undefined) return undefined
   const secret = base62(runtime.random.bytes(32))
   const confirm_digest = digestOf(secret)
   const row = await tx.q
@@ -89,7 +91,7 @@ export async function prepareQuestion(
   }
   async function send(): Promise<boolean> {
     try {
-      await sendMail!(mail)
+      await sendUnasked(context, sendMail!, { id: counted!, mail })
       return true
     } catch (error) {
       log.warn({ err: error, contactId: id }, 'the mail server has not taken a question to a recipient')

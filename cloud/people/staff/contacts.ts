@@ -172,7 +172,7 @@ async function askAgain(
     const prepared = await prepareQuestion(tx, context, parts, found)
     if (!prepared)
       throw limitReached(
-        `This address, or the owner, got too many mails today. The limit for an address is ${context.settings.unaskedMailsPerAddress} within 24 hours.`,
+        `This address got ${context.settings.unaskedMailsPerAddress} mails within 24 hours, or the owner has sent or tried too many. Try again later.`,
         context.settings.unaskedMailsPerAddress,
       )
     await recordContact(tx.q, context.runtime, { actor, action: 'contacts.ask' }, found)

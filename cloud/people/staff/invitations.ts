@@ -18,7 +18,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { MailParts } from './contact-question.ts'
 import { readReach, requireScopes } from './staff.ts'
-import { countUnasked } from './unasked-mails.ts'
+import { countUnasked, sendUnasked } from './unasked-mails.ts'
 
 type Row = Selectable<Tables['invitations']>
 
@@ -123,22 +123,24 @@ export const unlinked = (name: string): string =>
 
 /** Whether the mail server has taken the mail. */
 async function mailed(
-  { runtime, settings, log }: CloudContext,
+  context: CloudContext,
   sendMail: SendMail | undefined,
-  { name: given, email, role }: Row,
+  { row: { name: given, email, role }, counted }: { row: Row; counted: number | undefined },
   url: string,
 ): Promise<boolean> {
-  if (email === null || !sendMail) return false
+  const { runtime, settings, log } = context
+  if (email === null || !sendMail || counted === undefined) return false
   const name = unlinked(given)
   const days = Math.round(settings.invitationMs / 86_400_000)
   const text = `Hello ${name},\n\nyou are invited to Larder as ${role}. Open this link within ${days} days and create a passkey:\n\n${url}\n\nThe link works once.\n`
   try {
-    await sendMail({
+    const mail = {
       id: uuidv7(runtime),
       to: { name, address: email },
       subject: '[Larder] You are invited',
       text,
-    })
+    }
+    await sendUnasked(context, sendMail, { id: counted, mail })
     return true
   } catch (error) {
     log.warn({ err: error }, 'the mail server has not taken an invitation: its link is shown instead')
@@ -177,12 +179,12 @@ export function invitationHandlers(
       const secret = base62(runtime.random.bytes(32))
       const now = runtime.clock.now()
       const ids = [...new Set(hub_ids)].toSorted((one, other) => one - other)
-      const { row, isMailed } = await db.transact(async (tx) => {
+      const made = await db.transact(async (tx) => {
         const hubs = await tx.forUpdate(hubRows(tx.q, ids)).execute()
         // A hub may have moved since the check above.
         if (!hubs.every((hub) => reachesHub(credential, hub))) throw new ApiError('hub_not_found')
         await requireRoom(tx, context, hubs)
-        const made = await tx.q
+        const row = await tx.q
           .insertInto('invitations')
           .values({
             digest: digestOf(secret),
@@ -195,15 +197,15 @@ export function invitationHandlers(
           })
           .returningAll()
           .executeTakeFirstOrThrow()
-        await record(tx.q, credential, 'invitations.create', made)
+        await record(tx.q, credential, 'invitations.create', row)
         const ownerId = hubs[0]!.owner_id
-        const isMailed =
-          sendMail !== undefined && email !== null && (await countUnasked(tx, context, { ownerId, email }))
-        return { row: made, isMailed }
+        const counted =
+          sendMail && email !== null ? await countUnasked(tx, context, { ownerId, email }) : undefined
+        return { row, counted }
       })
       // Browsers send no fragment, so the secret is in no log of a proxy.
       const url = `${baseUrl}/console/invitation#${secret}`
-      return { ...view(row), url: isMailed && (await mailed(context, sendMail, row, url)) ? null : url }
+      return { ...view(made.row), url: (await mailed(context, sendMail, made, url)) ? null : url }
     },
     async 'owner.invitations.revoke'({ params: { invitation_id: id }, credential }) {
       if (!(await open(credential)).some((row) => row.id === id)) throw new ApiError('not_found')

@@ -1,5 +1,6 @@
 import { DEFAULT_MIGRATION_TABLE, Migrator, sql, type Kysely, type Migration } from 'kysely'
 import { PRODUCT_VERSION } from '../../../protocol/build.ts'
+import { INDEX_LOCK } from './advisory-locks.ts'
 import {
   createSchemaTable,
   digestOf,
@@ -306,9 +307,6 @@ const indexesOf = (declared: Declared, names: readonly string[]): LateIndex[] =>
       .filter(({ name }) => names.includes(name))
       .map((index) => ({ name: index.name, statement: (how) => indexStatement(table, index, how) })),
   )
-
-/** Advisory lock: only one process per server database builds indexes at a time. */
-const INDEX_LOCK = 7_106_119_101_020
 
 /**
  * Builds missing indexes. If another process is building them, this one continues without them. It must not wait for

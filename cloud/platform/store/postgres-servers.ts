@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
+import { RUNNING_LOCK } from './advisory-locks.ts'
 import type { ClientConfig } from 'pg'
 import { DatabaseUnavailable } from './outage.ts'
 import {
@@ -120,9 +121,6 @@ interface SessionLimits {
   idleMs: number
   isService: boolean
 }
-
-/** Advisory lock that every session of the service shares. The restore of a backup needs it alone. */
-export const RUNNING_LOCK = 7_106_119_101_021
 
 /**
  * Statements that set up a session and report its state. The product relies on no default of the server, the database

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { cellOf, idsBefore } from '../cells.ts'
 import { UsageError } from '../settings/usage-error.ts'
+import { CELL_LOCK } from './advisory-locks.ts'
 import type { CloudDatabase, Tx } from './database.ts'
 import { issueAbove } from './next-id.ts'
 import type { Tables } from './schema.ts'
@@ -23,9 +24,6 @@ const ranged = [
   'invitations',
 ] as const satisfies readonly (keyof Tables)[]
 
-/** Advisory lock: one process at a time begins the ranges. */
-const LOCK = 7_106_119_101_021
-
 /**
  * Lets the tables of a new database issue ids of the cell. Throws a `UsageError` if the database has issued ids of another
  * cell: a proxy cannot distinguish two cells with the same ids.
@@ -36,7 +34,7 @@ export async function takeCell(db: CloudDatabase, cell: number): Promise<void> {
   if (cell === 0 || before.every(({ last }) => last > 0)) return
   await db.transact(async (tx) => {
     // Without the lock a late process could set the ids back while an earlier process issues them.
-    if (tx.kind === 'postgres') await sql`select pg_advisory_xact_lock(${LOCK})`.execute(tx.q)
+    if (tx.kind === 'postgres') await sql`select pg_advisory_xact_lock(${CELL_LOCK})`.execute(tx.q)
     const now = await lastIds({ kind: tx.kind, kysely: tx.q })
     requireCell(now, cell)
     for (const { name, last } of now)

@@ -60,8 +60,8 @@ export const alarmTables = {
   unasked_mails: defineTable({
     id,
     owner_id: int.references('owners').fixed,
-    /** SHA-256 of the address in lower case. */
-    address: text.fixed,
+    /** SHA-256 of the address in lower case. `refused` if the mail server has not accepted the mail. */
+    address: text,
     sent_at: instant.fixed,
   })
     .index('unasked_mails_by_owner', ['owner_id', 'sent_at'])

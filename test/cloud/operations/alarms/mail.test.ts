@@ -1,9 +1,15 @@
-import type { AddressInfo } from 'node:net'
-import { SMTPServer } from 'smtp-server'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { clearAlarm, raiseAlarm, type Incident } from '../../../../cloud/events/alarms/alarms.ts'
 import { MAIL_WORK, publish } from '../../../../cloud/events/publish.ts'
-import { mailWork, smtpSender, type Mail, type SendMail } from '../../../../cloud/operations/alarms/mail.ts'
+import {
+  mailWork,
+  MailUnconfirmed,
+  smtpSender,
+  type Mail,
+  type SendMail,
+} from '../../../../cloud/operations/alarms/mail.ts'
 import type { CloudContext } from '../../../../cloud/platform/context.ts'
 import { WorkRunner, type WorkKind } from '../../../../cloud/platform/work/runner.ts'
 import type { Severity } from '../../../../protocol/model/alarms.ts'
@@ -158,27 +164,30 @@ onEachDatabase('alarms by mail', (open) => {
   })
 })
 
-test('a mail is plain text with its sender and its own id', async () => {
-  const mails: string[] = []
+async function openMailServer(onData: NonNullable<SMTPServerOptions['onData']>) {
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
-    onData(stream, _session, done) {
-      let text = ''
-      stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
-      stream.on('end', () => {
-        mails.push(text)
-        done()
-      })
-    },
+    onData,
   })
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
+  const close = () => new Promise<void>((resolve) => server.close(() => resolve()))
+  onTestFinished(close)
   const { port } = server.server.address() as AddressInfo
-  const send = smtpSender({
-    url: `smtp://127.0.0.1:${port}`,
-    from: 'Larder <alarms@larder.example>',
-    timeoutMs: 5000,
+  const url = `smtp://127.0.0.1:${port}`
+  return { close, send: smtpSender({ url, from: 'Larder <alarms@larder.example>', timeoutMs: 5000 }) }
+}
+const letter: Mail = { id: '2', to: { name: '', address: 'a@b.example' }, subject: 'x', text: 'x' }
+
+test('a mail is plain text with its sender and its own id', async () => {
+  const mails: string[] = []
+  const { send, close } = await openMailServer((stream, _session, done) => {
+    let text = ''
+    stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    stream.on('end', () => {
+      mails.push(text)
+      done()
+    })
   })
   await send({
     id: '0190',
@@ -191,8 +200,36 @@ test('a mail is plain text with its sender and its own id', async () => {
   expect(mails[0]).toMatch(/^Message-ID: <0190@larder.example>\r$/m)
   expect(mails[0]).not.toMatch(/^Bcc:/m)
   expect(mails[0]).toContain('Door main is open though it is locked.')
-  await new Promise<void>((resolve) => server.close(() => resolve()))
-  await expect(
-    send({ id: '2', to: { name: '', address: 'a@b.example' }, subject: 'x', text: 'x' }),
-  ).rejects.toThrow()
+  await close()
+  const refused = send(letter)
+  await expect(refused).rejects.toThrow()
+  await expect(refused).rejects.not.toBeInstanceOf(MailUnconfirmed)
 })
+
+test('a mail is unconfirmed only if the connection ends between the whole mail and the answer', async () => {
+  const refusing = await openMailServer((stream, _session, done) => {
+    stream.resume().on('end', () => done(Object.assign(new Error('too busy'), { responseCode: 451 })))
+  })
+  const answered = refusing.send(letter)
+  await expect(answered).rejects.toThrow('451')
+  await expect(answered).rejects.not.toBeInstanceOf(MailUnconfirmed)
+  const unread = await openBroken((socket) => void socket.destroy())
+  await expect(unread(letter)).rejects.not.toBeInstanceOf(MailUnconfirmed)
+  const unanswered = await openBroken((socket) => {
+    socket.write('220 x\r\n')
+    socket.on('data', (chunk) => {
+      if (String(chunk).endsWith('.\r\n')) socket.destroy()
+      else if (/^(EHLO|MAIL|RCPT)/.test(String(chunk))) socket.write('250 x\r\n')
+      else if (String(chunk).startsWith('DATA')) socket.write('354 x\r\n')
+    })
+  })
+  await expect(unanswered(letter)).rejects.toBeInstanceOf(MailUnconfirmed)
+})
+
+async function openBroken(talk: (socket: Socket) => void): Promise<SendMail> {
+  const server = createServer(talk)
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())))
+  const url = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return smtpSender({ url, from: 'alarms@larder.example', timeoutMs: 5000 })
+}

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { raiseAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { publish } from '../../../../cloud/events/publish.ts'
-import type { Mail } from '../../../../cloud/operations/alarms/mail.ts'
+import { MailUnconfirmed, type Mail } from '../../../../cloud/operations/alarms/mail.ts'
 import { morningReaders } from '../../../../cloud/operations/reports/morning-mail.ts'
 import { issueApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
 import { grantRole } from '../../../../cloud/platform/credentials/roles.ts'
@@ -72,8 +72,9 @@ onEachDatabase('recipients of the mails of an owner', (open) => {
   async function openWithMail() {
     const mails: Mail[] = []
     let isUp = true
+    let failure = new Error('421 too busy')
     const sendMail = (mail: Mail) => {
-      if (!isUp) return Promise.reject(new Error('421 too busy'))
+      if (!isUp) return Promise.reject(failure)
       mails.push(mail)
       return Promise.resolve()
     }
@@ -82,7 +83,10 @@ onEachDatabase('recipients of the mails of an owner', (open) => {
     return {
       service,
       mails,
-      setUp: (up: boolean) => void (isUp = up),
+      setUp(up: boolean, why = failure) {
+        isUp = up
+        failure = why
+      },
       /** Answers as the holder who has opened the link of a mail. */
       answer: (mail: Mail | undefined, accept: boolean) =>
         service.send(
@@ -187,6 +191,56 @@ onEachDatabase('recipients of the mails of an owner', (open) => {
     expect(mails).toHaveLength(3)
     service.shop.clock.advance(86_400_000)
     expect((await ask(service, again.id)).status).toBe(200)
+  })
+
+  test('owners that ask one address at the same moment send it three mails a day together', async () => {
+    const { service, mails } = await openWithMail()
+    const { kysely } = service.shop.context.db
+    const { id: _, ...hub } = await kysely.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
+    const others = Array.from({ length: 8 }, (__, index) => ({ name: `Owner ${index}` }))
+    const owners = await kysely.insertInto('owners').values(others).returning('id').execute()
+    const hubs = await kysely
+      .insertInto('hubs')
+      .values(owners.map(({ id }) => ({ ...hub, owner_id: id, name: `Hub of ${id}` })))
+      .returning('id')
+      .execute()
+    const identity = { identity: 'eve', role: 'owner', hubs: hubs.map(({ id }) => id) } as const
+    await grantRole(kysely, service.shop.context.runtime, identity)
+    const headers = {
+      Authorization: `Bearer ${await service.tokenOf('eve')}`,
+      'Content-Type': 'application/json',
+    }
+    await Promise.all(
+      hubs.map(({ id }) =>
+        service.send('POST', '/api/v1/owners/contacts', headers, JSON.stringify({ ...anna, hub_id: id })),
+      ),
+    )
+    expect(mails).toHaveLength(3)
+  })
+
+  test('mails that the mail server has not accepted do not count for an address, and an owner has 50 such tries an hour', async () => {
+    const { service, mails, setUp } = await openWithMail()
+    setUp(false)
+    const { id } = (await add(service, anna)).json as { id: number }
+    const invited = { name: 'Anna', email: anna.email, role: 'analyst', hub_ids: [1] }
+    await service.owner('POST', 'people/invitations', invited)
+    for (let tries = 2; tries < 50; tries += 1) {
+      service.shop.clock.advance(60_000)
+      expect((await ask(service, id)).status).toBe(503)
+    }
+    const limit = { code: 'contact_limit_reached' }
+    expect(await ask(service, id)).toMatchObject({ status: 409, json: { error: limit } })
+    setUp(true)
+    service.shop.clock.advance(3_600_000)
+    for (const status of [200, 200, 200, 409]) expect((await ask(service, id)).status).toBe(status)
+    expect(mails).toHaveLength(3)
+  })
+
+  test('a mail that the mail server may have accepted counts', async () => {
+    const { service, setUp } = await openWithMail()
+    setUp(false, new MailUnconfirmed('the connection ended'))
+    const { id } = (await add(service, anna)).json as { id: number }
+    for (const status of [503, 503, 409]) expect((await ask(service, id)).status).toBe(status)
   })
 
   test('an owner sends a limited number of such mails a day to all addresses together', async () => {

@@ -4,6 +4,7 @@ import { runCommandLine } from '../../../../cloud/cli/command-line.ts'
 import { issueApiKey, prefixOf } from '../../../../cloud/platform/credentials/api-keys.ts'
 import type { CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { takeCell } from '../../../../cloud/platform/store/take-cell.ts'
+import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { programFolder } from '../../support/program.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -38,6 +39,12 @@ onEachDatabase('the cell of a database', (open) => {
     const first = await newOwner(db, 'Anna')
     await Promise.all([takeCell(db, 2), takeCell(db, 2)])
     expect([first, await newOwner(db, 'Ben')]).toEqual([200_000_001, 200_000_002])
+  })
+
+  test('a new database takes its cell while sessions of the service are open', async () => {
+    const db = await open({ isBusy: true, pools: defaultLimits.database })
+    await takeCell(db, 2)
+    expect(await newOwner(db, 'Anna')).toBe(200_000_001)
   })
 
   test('a database that has issued ids is refused in every other cell, also after their rows are deleted', async () => {
