@@ -52,7 +52,7 @@ export async function prepareData(options: {
 }
 
 /** The hardware with its serial ports as links in `folder`, where the simulator makes them and the hub opens them. */
-function hardwareAt(template: string, folder: string): HardwareDescription {
+export function hardwareAt(template: string, folder: string): HardwareDescription {
   const hardware = HardwareDescription.parse(JSON.parse(readFileSync(template, 'utf8')))
   return {
     ...hardware,

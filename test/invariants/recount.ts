@@ -6,7 +6,7 @@ type Row<T extends keyof Tables> = Selectable<Tables[T]>
 /** The books of one hub, from which sales are recounted. */
 export interface SalesBooks {
   timezone: string
-  orders: readonly Pick<Row<'orders'>, 'id' | 'user_id' | 'queued_at'>[]
+  orders: readonly Pick<Row<'orders'>, 'id' | 'owner_id' | 'user_id' | 'queued_at'>[]
   items: readonly Pick<
     Row<'order_items'>,
     | 'id'

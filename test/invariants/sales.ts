@@ -1,15 +1,31 @@
 import type { Evidence, Violation } from './evidence.ts'
 import { recountPaid, recountSales, type CountedLine } from './recount.ts'
 
-/** I6: the analytics equal a recount of the books. */
+/** I6: the analytics of each owner equal a recount of the owner's books. */
 export function analyticsAddUp({ cloud }: Evidence): Violation[] {
-  const counted = recountSales(cloud.sales)
+  const { orders, totals, days, customers } = cloud.sales
+  const owners = new Set([...orders, ...totals, ...days, ...customers].map(({ owner_id }) => owner_id))
+  return [...owners].flatMap((owner) => {
+    const own = <T extends { owner_id: number | null }>(rows: readonly T[]): T[] =>
+      rows.filter(({ owner_id }) => owner_id === owner)
+    return ofOwner({
+      ...cloud.sales,
+      orders: own(orders),
+      totals: own(totals),
+      days: own(days),
+      customers: own(customers),
+    })
+  })
+}
+
+function ofOwner(sales: Evidence['cloud']['sales']): Violation[] {
+  const counted = recountSales(sales)
   return [
     ...differences(
       'totals',
       totalsOf(counted),
       new Map(
-        cloud.sales.totals.map((row) => [
+        sales.totals.map((row) => [
           `${row.period} ${row.product_id}`,
           [row.orders, row.units, row.revenue, row.cost, row.customers],
         ]),
@@ -17,9 +33,9 @@ export function analyticsAddUp({ cloud }: Evidence): Violation[] {
     ),
     ...differences(
       'days',
-      daysOf(recountPaid(cloud.sales)),
+      daysOf(recountPaid(sales)),
       new Map(
-        cloud.sales.days.map(({ part, day, key, name, product_id, ...row }) => [
+        sales.days.map(({ part, day, key, name, product_id, ...row }) => [
           [part, day, key, name, product_id].join('|'),
           [row.orders, row.units, row.revenue, row.cost, row.discount, row.tax, row.refunded],
         ]),
@@ -28,7 +44,7 @@ export function analyticsAddUp({ cloud }: Evidence): Violation[] {
     ...differences(
       'customers',
       customersOf(counted),
-      new Map(cloud.sales.customers.map((row) => [`${row.period} ${row.user_id}`, [row.orders]])),
+      new Map(sales.customers.map((row) => [`${row.period} ${row.user_id}`, [row.orders]])),
     ),
   ]
 }

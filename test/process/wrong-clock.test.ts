@@ -38,7 +38,7 @@ service('faketime')(
     const { plant, serves, sells, come, failures } = installation
     for (const name of ['cloud-1', 'simulator'] as const) plant.start(name)
     await serves()
-    const { claim_code } = await operate(plant, ['hubs', 'claim-code', '1'])
+    const { claim_code } = await operate(plant, 'hubs', 'claim-code', '1')
     const enrol = commandOf('edge/enrolment/enrol-main')
     const request = ['--cloud', plant.cloudUrls[0]!, '--code', String(claim_code)]
     const [program, ...args] = in2020([...enrol, ...request], { STORE: plant.places.journal })
@@ -49,7 +49,7 @@ service('faketime')(
     const customer = await come(1)
     await customer.pay()
     await collect(installation, customer)
-    expect(await operate(plant, ['hubs', 'show', '1'])).toMatchObject({
+    expect(await operate(plant, 'hubs', 'show', '1')).toMatchObject({
       online: true,
       certificate: { serial: expect.any(String) as string },
     })

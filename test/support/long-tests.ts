@@ -10,6 +10,7 @@ export const long: readonly string[] = [
   'test/process/scenarios.test.ts',
   'test/process/chaos.test.ts',
   'test/process/upgrade.test.ts',
+  'test/process/move-and-retire.test.ts',
   'test/process/rotation.test.ts',
   'test/process/updates.test.ts',
   'test/process/firmware-update.test.ts',

@@ -2,17 +2,16 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import type { Order } from '../../../protocol/contract/consumer-orders.ts'
-import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus as S } from '../../../protocol/model/order-status.ts'
 import { holdsWithin, sleep } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { answers, waitUntilReady } from '../../../simulator/demo/programs.ts'
 import { createClient } from './client.ts'
 import { newCustomer, type Customer } from './customer.ts'
-import { createPlant, type PlantOptions } from './plant.ts'
+import { createPlant, type Plant, type PlantOptions } from './plant.ts'
 import type { ProgramName } from './plant-settings.ts'
-import { roomOf } from './room.ts'
+import { roomOf, type Room } from './room.ts'
+import { addSecondHub } from './second-hub.ts'
 import { Tally } from './tally.ts'
 
 const runtime = systemRuntime()
@@ -32,27 +31,30 @@ const patient = {
 interface InstallOptions extends Pick<PlantOptions, 'kind' | 'seedCommand'> {
   /** Commands of programs. Default: the present build. The next start of a program reads the map. */
   commands: Map<ProgramName, readonly string[]>
-  /** Settings of the clouds, in addition to the test's own. */
+  /** The same of the second hub's programs. */
+  ofSecond?: Map<ProgramName, readonly string[]>
+  /** Settings of the clouds and of the hubs, in addition to the test's own. */
   cloud?: Readonly<Record<string, string>>
+  hub?: Readonly<Record<string, string>>
 }
 
 /** An installation that a test changes step by step, while customers use it. */
-export async function install({ kind, seedCommand, commands, cloud }: InstallOptions) {
+export async function install({ kind, seedCommand, commands, ofSecond, cloud, hub }: InstallOptions) {
   const data = mkdtempSync(join(tmpdir(), 'larder-installation-'))
   const failures: string[] = []
-  const plant = await createPlant({
+  const parts = {
     runtime,
     folder: data,
-    kind,
     speed: 6,
-    ...(seedCommand && { seedCommand }),
-    commandOf: (name) => commands.get(name),
-    settings: { cloud: { ...patient, DRAIN_MS: '1500', ...cloud } },
-    onFailure: (name, how, logFile) =>
-      failures.push(`${name} ended by itself (${how}): ${readFileSync(logFile, 'utf8').slice(-600)}`),
-  })
+    settings: { cloud: { ...patient, DRAIN_MS: '1500', ...cloud }, hub: hub ?? {} },
+    onFailure: (name: ProgramName, how: string, logFile: string) =>
+      void failures.push(`${name} ended by itself (${how}): ${readFileSync(logFile, 'utf8').slice(-600)}`),
+  }
+  const commandOf = (name: ProgramName) => commands.get(name)
+  const plant = await createPlant({ ...parts, kind, ...(seedCommand && { seedCommand }), commandOf })
+  const closings = [() => plant.close()]
   onTestFinished(async () => {
-    await plant.close()
+    for (const close of closings.toReversed()) await close()
     rmSync(data, { recursive: true, force: true })
   })
   const tally = new Tally()
@@ -64,8 +66,28 @@ export async function install({ kind, seedCommand, commands, cloud }: InstallOpt
     const items = [{ product_id: products[number % products.length]!, quantity }]
     return newCustomer({ plant, client, room }, `customer-${++number}`, items)
   }
+  /** Adds hub 2, with a simulator of its own; no program of it runs before `start`. */
+  async function addHub(): Promise<{ plant: Plant; room: Room; come(): Promise<Customer>; retires(): void }> {
+    let isRetired = false
+    const second = await addSecondHub(plant, {
+      ...parts,
+      commandOf: (name) => ofSecond?.get(name),
+      onFailure: (...how) => isRetired || parts.onFailure(...how),
+    })
+    closings.push(() => second.close())
+    const itsRoom = roomOf(second, clock)
+    const items = [{ product_id: second.seed.shelves[0]!.product_id, quantity: 1 }]
+    return {
+      plant: second,
+      room: itsRoom,
+      /** From now on, its program may end. */
+      retires: () => void (isRetired = true),
+      come: () => newCustomer({ plant: second, client, room: itsRoom }, `customer-${++number}`, items),
+    }
+  }
   const becomes = (what: string, condition: () => Promise<boolean>): Promise<void> =>
-    holdsWithin(clock, WAIT_MS, condition).then((holds) =>
+    // A dead program does not come back.
+    holdsWithin(clock, WAIT_MS, async () => failures.length > 0 || condition()).then((holds) =>
       expect([what, holds, failures]).toEqual([what, true, []]),
     )
   const reaches = (customer: Customer, status: S): Promise<void> =>
@@ -73,10 +95,10 @@ export async function install({ kind, seedCommand, commands, cloud }: InstallOpt
       return (await customer.order()).processing_status >= status
     })
   /** Customers can buy at every cloud. */
-  const sells = (): Promise<void> =>
+  const sells = (hubId = plant.hubId): Promise<void> =>
     becomes('the hub sells', async () => {
       const ready = plant.cloudUrls.map((baseUrl) =>
-        waitUntilReady({ clock, baseUrl, hubId: plant.hubId, timeoutMs: 1000, isGivenUp: () => false }),
+        waitUntilReady({ clock, baseUrl, hubId, timeoutMs: 1000, isGivenUp: () => false }),
       )
       return (await Promise.all(ready)).every(Boolean)
     })
@@ -96,7 +118,21 @@ export async function install({ kind, seedCommand, commands, cloud }: InstallOpt
       await sleep(clock, 2000)
     }
   }
-  return { plant, room, client, tally, failures, come, becomes, reaches, welcomed, serves, sells, roll }
+  return {
+    plant,
+    room,
+    client,
+    tally,
+    failures,
+    come,
+    addHub,
+    becomes,
+    reaches,
+    welcomed,
+    serves,
+    sells,
+    roll,
+  }
 }
 export type Installation = Awaited<ReturnType<typeof install>>
 
@@ -108,89 +144,4 @@ export async function collect({ becomes, reaches }: Installation, customer: Cust
     await customer.take()
     return false
   })
-}
-
-interface Calls {
-  sales: number
-  /** Calls without an answer, and errors other than 429 or 503 with Retry-After and conflicts of a sale, such as a full bin. */
-  failed: string[]
-}
-
-/** Guests buy and collect during `work`, through a balancer that calls the processes with `/readyz` 200. */
-export async function balanced({ plant, room }: Installation, work: () => Promise<void>): Promise<Calls> {
-  const calls: Calls = { sales: 0, failed: [] }
-  const ready = new Set<string>()
-  const shop = { isOpen: true }
-  let turn = 0
-  let carts = 0
-  const check = async (url: string): Promise<void> => {
-    for (; shop.isOpen; await sleep(clock, 200))
-      if (await answers(`${url}/readyz`)) ready.add(url)
-      else ready.delete(url)
-  }
-  /** The answer's body; undefined if the call was refused for a reason of the sale, such as a full bin. */
-  async function call<T>(
-    method: string,
-    path: string,
-    bearer = '',
-    body: object = {},
-  ): Promise<T | undefined> {
-    const headers = {
-      Authorization: `Bearer ${bearer}`,
-      'Content-Type': 'application/json',
-      ...(method === 'POST' && { 'Idempotency-Key': uuidv7(runtime) }),
-    }
-    const init = { method, headers, ...(method !== 'GET' && { body: JSON.stringify(body) }) }
-    for (;;) {
-      const urls = [...ready]
-      const answer =
-        urls.length === 0
-          ? undefined
-          : await fetch(urls[turn++ % urls.length]! + path, init).catch((error: unknown) => String(error))
-      if (typeof answer === 'string') calls.failed.push(`${method} ${path}: ${answer}`)
-      else if (answer) {
-        const text = await answer.text()
-        if (answer.ok) return JSON.parse(text) as T
-        if (answer.status === 409 && !text.includes('hub_not_accepting_orders')) return undefined
-        if (![429, 503].includes(answer.status) || !answer.headers.has('Retry-After'))
-          calls.failed.push(`${method} ${path}: ${answer.status} ${text}`)
-      }
-      await sleep(clock, 200)
-    }
-  }
-  async function buy(name: string): Promise<void> {
-    const identity = { sub: name, anonymous: true }
-    const token = await call<{ access_token: string }>('POST', '/demo/identity/token', '', identity)
-    const bearer = token!.access_token
-    const { user_id: user } = (await call<{ user_id: number }>(
-      'POST',
-      '/users/user/bootstrap/guest',
-      bearer,
-    ))!
-    const at = `hub_id=${plant.hubId}`
-    while (shop.isOpen) {
-      const { order_id } = (await call<Order>('POST', `/users/${user}/orders?${at}`, bearer))!
-      const own = `/users/${user}/orders/${order_id}`
-      const { product_id } = plant.seed.shelves[carts++ % plant.seed.shelves.length]!
-      await call('PUT', `${own}/order_item?${at}`, bearer, { product_id, quantity: 1 })
-      const payment = { order_id, payment_method_id: 'pm_card_visa' }
-      // All bins may be in use.
-      while (shop.isOpen && !(await call('POST', '/users/payments/pay', bearer, payment)))
-        await sleep(clock, 500)
-      const ended = await holdsWithin(clock, WAIT_MS, async () => {
-        const order = (await call<Order>('GET', `${own}?${at}`, bearer))!
-        if (order.processing_status === S.READY) await call('POST', `${own}/open-delivery?${at}`, bearer)
-        for (const bin of order.bins) await room.act({ action: 'take_items', target: `bin-${bin}` })
-        return order.processing_status >= S.COMPLETED || (!shop.isOpen && order.processing_status === S.NEW)
-      })
-      if (!ended) calls.failed.push(`order ${order_id} of ${name} does not end`)
-      calls.sales++
-    }
-  }
-  const checks = plant.cloudUrls.map(check)
-  const shoppers = [1, 2, 3].map((one) => buy(`balanced-${one}`))
-  await work().finally(() => (shop.isOpen = false))
-  await Promise.all(shoppers)
-  await Promise.all(checks)
-  return calls
 }

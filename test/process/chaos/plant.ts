@@ -1,17 +1,17 @@
-import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Clock, Runtime } from '../../../protocol/model/runtime.ts'
 import { hubUser } from '../../../protocol/mqtt/topics.ts'
 import { type SeedResult, demoPlaces, type DemoPlaces } from '../../../simulator/demo/places.ts'
 import { prepareData, unplug } from '../../../simulator/demo/first-start.ts'
-import { Supervisor, type Program } from '../../../simulator/demo/supervisor.ts'
+import type { Program } from '../../../simulator/demo/supervisor.ts'
 import { createCommandTap, type CommandTap } from './command-tap.ts'
 import { setUpMosquitto } from '../../support/mosquitto-spec.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
 import { environments, quickCloud, quickEdge, type ProgramName } from './plant-settings.ts'
 import { freePorts } from '../../support/ports.ts'
 import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'
+import { skewFile, supervise, writeSkew, type Supervised } from './supervised.ts'
 
 export interface PlantOptions {
   runtime: Runtime
@@ -33,7 +33,7 @@ export interface PlantOptions {
 }
 
 /** All programs of one installation: separate processes, each restarted by a supervisor. */
-export interface Plant {
+export interface Plant extends Supervised {
   readonly hubId: number
   readonly seed: SeedResult
   readonly places: DemoPlaces
@@ -49,23 +49,13 @@ export interface Plant {
   /** The clouds' line to PostgreSQL. */
   readonly databaseLine: Proxy | undefined
   readonly tap: CommandTap
-  readonly programs: readonly ProgramName[]
-  /** Starts one program, or all programs. */
-  start(name?: ProgramName): void
-  /** Sends SIGKILL; the supervisor restarts the program. Returns false if it is not running. */
-  kill(name: ProgramName): boolean
-  /** Sends SIGKILL, and keeps the program dead until `start`. */
-  halt(name: ProgramName): Promise<void>
-  /** Sends SIGTERM, and keeps the program dead until `start`. */
-  stop(name: ProgramName): Promise<void>
-  signal(name: ProgramName, signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Shifts a program's wall clock, from its next start on or while it runs; 0 is correct. */
   skew(name: ProgramName, byMs: number): void
   close(): Promise<void>
 }
 
 const CLOUD_USER = 'larder-cloud'
-const WRONG_CLOCK = ['test/process/chaos/skewed-clock']
+export const WRONG_CLOCK = ['test/process/chaos/skewed-clock']
 
 /** Creates the data of an installation; no program runs before `start`. */
 export async function createPlant(options: PlantOptions): Promise<Plant> {
@@ -88,7 +78,6 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   const tap = createCommandTap(hubId, runtime.clock)
   const proxy = await startProxy({ target: broker, clock: runtime.clock, listenIn: () => tap.listenIn() })
   const databaseLine = isBare ? undefined : await startDatabaseLine(databaseUrl, runtime.clock)
-  const skewFile = (name: ProgramName): string => join(folder, `${name}.skew`)
   const hubToken = randomHex(runtime.random, 16)
 
   const program = (name: ProgramName, command: string[], settings: Record<string, string>) => ({
@@ -105,7 +94,7 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
         ...(databaseLine && { DATABASE_URL: databaseLine.url }),
         ...quickCloud,
         ...options.settings?.cloud,
-        CLOCK_SKEW_FILE: skewFile(name),
+        CLOCK_SKEW_FILE: skewFile(folder, name),
       })
     }),
     program('simulator', commandOf('simulator/main'), {
@@ -116,48 +105,28 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
       ...environment.hub(proxy.port, seed.mqtt_password, hubToken),
       ...quickEdge,
       ...options.settings?.hub,
-      CLOCK_SKEW_FILE: skewFile('hub'),
+      CLOCK_SKEW_FILE: skewFile(folder, 'hub'),
     }),
   ]
   if (!isBare) {
-    const passwords = { [CLOUD_USER]: cloudPassword, [hubUser(hubId)]: seed.mqtt_password }
+    const others = Object.entries(seed.mqtt_passwords ?? {}).map(([id, password]) => [
+      hubUser(Number(id)),
+      password,
+    ])
+    const ofHubs = { ...Object.fromEntries(others), [hubUser(hubId)]: seed.mqtt_password }
+    const passwords = { [CLOUD_USER]: cloudPassword, ...ofHubs }
     programs.unshift(program('broker', setUpMosquitto({ folder, hubPort: broker, cloudPort, passwords }), {}))
   }
 
-  const supervisors = new Map<ProgramName, Supervisor>()
-  const pids = new Map<ProgramName, number>()
-  const killed = new Set<number>()
-
-  function start(one: Program<ProgramName>): void {
-    if (supervisors.has(one.name)) return
-    const supervisor = new Supervisor<ProgramName>({
-      programs: [{ ...one, command: options.commandOf?.(one.name) ?? one.command }],
-      runtime,
-      onStarted: (name, pid) => pids.set(name, pid),
-      onDied(name, how) {
-        const pid = pids.get(name)
-        pids.delete(name)
-        if (name === 'simulator') unplug(places.hardwareFile)
-        if (pid === undefined || !killed.has(pid)) options.onFailure(name, how, one.logFile)
-      },
-    })
-    supervisors.set(one.name, supervisor)
-    supervisor.start()
-  }
-
-  function kill(name: ProgramName): boolean {
-    const pid = pids.get(name)
-    if (pid === undefined || killed.has(pid)) return false
-    killed.add(pid)
-    return process.kill(pid, 'SIGKILL')
-  }
-
-  async function end(name: ProgramName): Promise<void> {
-    const supervisor = supervisors.get(name)
-    supervisors.delete(name)
-    await supervisor?.stop()
-    pids.delete(name)
-  }
+  const supervised = supervise({
+    runtime,
+    programs,
+    ...(options.commandOf && { commandOf: options.commandOf }),
+    onEnded(name) {
+      if (name === 'simulator') unplug(places.hardwareFile)
+    },
+    onFailure: options.onFailure,
+  })
 
   return {
     hubId,
@@ -172,25 +141,13 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
     brokerUrl: `mqtt://127.0.0.1:${broker}`,
     databaseLine: databaseLine?.proxy,
     tap,
-    programs: programs.map(({ name }) => name),
-    start(name) {
-      for (const one of programs) if (name === undefined || one.name === name) start(one)
-    },
-    kill,
-    async halt(name) {
-      kill(name)
-      await end(name)
-    },
-    stop: end,
-    signal: (name, signal) => void process.kill(pids.get(name)!, signal),
-    skew(name, byMs) {
-      // A rename, so that a reader sees either the old or the new file.
-      writeFileSync(`${skewFile(name)}.new`, String(byMs))
-      renameSync(`${skewFile(name)}.new`, skewFile(name))
-    },
+    ...supervised,
+    skew: (name, byMs) => writeSkew(folder, name, byMs),
     async close() {
-      await Promise.all(programs.filter(({ name }) => name !== 'broker').map(({ name }) => end(name)))
-      await end('broker')
+      await Promise.all(
+        programs.filter(({ name }) => name !== 'broker').map(({ name }) => supervised.stop(name)),
+      )
+      await supervised.stop('broker')
       await proxy.close()
       await databaseLine?.proxy.close()
     },
