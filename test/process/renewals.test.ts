@@ -10,7 +10,8 @@ import { answers } from '../../simulator/demo/programs.ts'
 import { freePorts } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
 import { createAuditor, untilQuiet } from './chaos/collect.ts'
-import { balanced, install, WAIT_MS, type Installation } from './chaos/installation.ts'
+import { balanced } from './chaos/balanced.ts'
+import { install, WAIT_MS, type Installation } from './chaos/installation.ts'
 import { operate } from './chaos/operator.ts'
 import type { ProgramName } from './chaos/plant-settings.ts'
 
@@ -23,7 +24,7 @@ const runtime = systemRuntime()
 const { clock } = runtime
 
 const claimCode = async ({ plant }: Installation): Promise<string> =>
-  String((await operate(plant, ['hubs', 'claim-code', '1']))['claim_code'])
+  String((await operate(plant, 'hubs', 'claim-code', '1'))['claim_code'])
 
 /** Exchanges a new claim code for a certificate, with the files beside this journal. */
 async function enrol(installation: Installation, store: string): Promise<{ mqtt_url: string }> {
@@ -123,7 +124,7 @@ test('a hub renews its certificate again and again while customers buy, no sale 
   const { mqtt_url } = await enrol(installation, join(folder, 'hub.sqlite'))
   let session: ReturnType<typeof openAsThief> | undefined
   await becomes('the board is admitted', () => (session = openAsThief(folder, mqtt_url)).admitted)
-  const revoked = operate(plant, ['hubs', 'revoke', '1']).then(() => clock.monotonic())
+  const revoked = operate(plant, 'hubs', 'revoke', '1').then(() => clock.monotonic())
   const [at, ended] = await Promise.all([revoked, session!.ended])
   const took = Math.max(0, ended - at) / 1000
   console.log(`the session ends ${took.toFixed(1)} s after the revocation`)
