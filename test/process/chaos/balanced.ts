@@ -41,15 +41,13 @@ interface BalancedOptions {
   hubs?: readonly BalancedHub[]
   /** Number of customers of each hub. */
   shoppers?: number
-  /** An identity token for the next call of a customer. Default: of the demo's issuer. */
-  tokenOf?: (name: string) => Promise<string>
 }
 
 /** Guests buy and collect during `work`, through a balancer that calls the processes with `/readyz` 200. */
 export async function balanced(
   { plant, room }: Pick<Installation, 'plant' | 'room'>,
   work: (sellsAgain: (hubId: number) => Promise<void>) => Promise<void>,
-  { hubs = [{ plant, room }], shoppers = 3, tokenOf }: BalancedOptions = {},
+  { hubs = [{ plant, room }], shoppers = 3 }: BalancedOptions = {},
 ): Promise<Calls> {
   const calls: Calls = { sales: 0, sold: [], failed: [] }
   const ready = new Set<string>()
@@ -102,9 +100,9 @@ export async function balanced(
     name: string,
     { plant: { hubId, seed }, room: its, closes }: BalancedHub,
   ): Promise<void> {
-    const token = tokenOf ? '' : await demoToken(name)
-    const ask = async <T>(method: string, path: string, body?: object) =>
-      call<T>(method, path, { bearer: (await tokenOf?.(name)) ?? token, closes, ...(body && { body }) })
+    const bearer = await demoToken(name)
+    const ask = <T>(method: string, path: string, body?: object) =>
+      call<T>(method, path, { bearer, closes, ...(body && { body }) })
     const guest = await ask<{ user_id: number }>('POST', '/users/user/bootstrap/guest')
     const at = `hub_id=${hubId}`
     while (shop.isOpen) {

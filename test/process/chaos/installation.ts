@@ -31,15 +31,13 @@ const patient = {
 interface InstallOptions extends Pick<PlantOptions, 'kind' | 'seedCommand'> {
   /** Commands of programs. Default: the present build. The next start of a program reads the map. */
   commands: Map<ProgramName, readonly string[]>
-  /** The same of the second hub's programs. */
-  ofSecond?: Map<ProgramName, readonly string[]>
   /** Settings of the clouds and of the hubs, in addition to the test's own. */
   cloud?: Readonly<Record<string, string>>
   hub?: Readonly<Record<string, string>>
 }
 
 /** An installation that a test changes step by step, while customers use it. */
-export async function install({ kind, seedCommand, commands, ofSecond, cloud, hub }: InstallOptions) {
+export async function install({ kind, seedCommand, commands, cloud, hub }: InstallOptions) {
   const data = mkdtempSync(join(tmpdir(), 'larder-installation-'))
   const failures: string[] = []
   const parts = {
@@ -71,7 +69,6 @@ export async function install({ kind, seedCommand, commands, ofSecond, cloud, hu
     let isRetired = false
     const second = await addSecondHub(plant, {
       ...parts,
-      commandOf: (name) => ofSecond?.get(name),
       onFailure: (...how) => isRetired || parts.onFailure(...how),
     })
     closings.push(() => second.close())
