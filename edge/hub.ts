@@ -33,7 +33,7 @@ export interface HubOptions {
   desired?:
     | Pick<
         DesiredStates,
-        'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'noteFirmware' | 'report' | 'onReport'
+        'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'rollout' | 'noteFirmware' | 'report' | 'onReport'
       >
     | undefined
   description?: HardwareDescription

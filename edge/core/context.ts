@@ -42,7 +42,10 @@ export interface CoreOptions {
    */
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** The desired state of the cloud. Absent: the hub ignores it. */
-  desired?: Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'noteFirmware'>
+  desired?: Pick<
+    DesiredStates,
+    'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'rollout' | 'noteFirmware'
+  >
   /** The newest firmware of each kind of controllers. Absent: the hub updates none. */
   images?: readonly FirmwareImage[]
   gpio: GpioLines
@@ -78,8 +81,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'>
   images: readonly FirmwareImage[]
   /** By controller id: the firmware of its own board on the present connection. */
   firmware: Map<string, BoardFirmware>
-  /** The outcome that was noted last. */
-  firmwareOutcome: FirmwareOutcome | undefined
+  /** The outcome that was noted last, and the rollout of the release that ran then. */
+  firmwareOutcome: { rollout: string | null; outcome: FirmwareOutcome } | undefined
   controllers: Controllers
   state: State
   layout: Layout

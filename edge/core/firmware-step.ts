@@ -10,8 +10,16 @@ export interface FirmwareAttempt {
   memory?: string | undefined
   /** How often the controller was ordered to run it. */
   tries: number
-  /** Why the hub gave the image up. */
+  /** Why the hub gave the image up: the verdict. */
   error: string | null
+  /** The rollout in which the hub gave the image up; null: without a rollout. Absent: as with `memory`, or no verdict. */
+  rollout?: string | null | undefined
+  /** The latest later rollout in which the hub has tried the image again. */
+  again?: string | null | undefined
+  /** The number of boards on the controller's line with a verdict that has ended. */
+  boards?: number | undefined
+  /** The controller has not reported its firmware since the last try. */
+  isSilent?: true | undefined
 }
 
 /** A controller's firmware on its present connection. In memory only: the controller reports it again. */
@@ -54,6 +62,8 @@ export interface FirmwareView {
   board: BoardFirmware
   image: FirmwareImage | undefined
   attempt: FirmwareAttempt | undefined
+  /** The image was given up at this controller in an earlier rollout, and the present one may try it again. */
+  isRetry: boolean
   /** The image was given up at another controller. */
   isBad: boolean
   /** The controller is this hub's, and its memory is reconciled with the journal. */
@@ -87,7 +97,7 @@ export type FirmwareStep =
 
 /** The next step of a controller's update. */
 export function firmwareStep(view: FirmwareView): FirmwareStep {
-  const { board, image, attempt, isReconciled, restMs, afterMs, graceMs } = view
+  const { board, image, attempt, isRetry, isReconciled, restMs, afterMs, graceMs } = view
   const { about, sent, bytes } = board
   if (isReconciled && graceMs !== undefined)
     return graceMs > 0 ? { do: 'wait', ms: graceMs } : { do: 'forget' }
@@ -97,10 +107,10 @@ export function firmwareStep(view: FirmwareView): FirmwareStep {
   if (about.trial) return view.hasReported ? { do: 'keep', build: about.build } : { do: 'wait' }
   if (!image || image.build <= about.build || view.isBad) return { do: 'wait' }
   const present = attempt?.sum === image.sum ? attempt : undefined
-  if (present && present.error !== null) return { do: 'wait' }
+  if (present && present.error !== null && !isRetry) return { do: 'wait' }
   if (image.size > about.room)
     return { do: 'give_up', image, error: `its ${image.size} bytes do not fit into ${about.room}` }
-  if (present && present.tries >= view.maxTries)
+  if (present && present.tries >= view.maxTries && !isRetry)
     return { do: 'give_up', image, error: `the controller keeps firmware ${about.build}` }
   if (afterMs > 0) return { do: 'wait', ms: afterMs }
   if (!view.isIdle || !view.isAlone) return { do: 'wait' }

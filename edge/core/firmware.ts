@@ -1,19 +1,19 @@
 import type { FrameBody, Refusal } from '../../protocol/serial/frames.ts'
-import type { FirmwareOutcome } from '../desired/desired-states.ts'
 import type { FirmwareImage } from '../hardware/firmware-images.ts'
 import type { FirmwareRequest } from '../hardware/link-state.ts'
 import type { Context } from './context.ts'
-import { checkUpdates, failedFirmware } from './housekeeping.ts'
 import { binDevice } from './layout.ts'
+import { firmwareStep, isUpdating, newBoard, type BoardFirmware, type FirmwareStep } from './firmware-step.ts'
 import {
-  firmwareStep,
-  isHeldByUpdate,
-  isUpdating,
-  newBoard,
-  type BoardFirmware,
-  type FirmwareAttempt,
-  type FirmwareStep,
-} from './firmware-step.ts'
+  attemptOf,
+  countTry,
+  giveUp,
+  isBadElsewhere,
+  mayTryAgain,
+  noteBoard,
+  noteOutcome,
+  setAttempt,
+} from './firmware-verdicts.ts'
 
 /**
  * Updates of the controllers' firmware (serial SPEC §12). The hub sends an image while no order is in progress and nothing
@@ -23,17 +23,12 @@ import {
 /** Time in which a controller sends FW after it took FWQ, and restarts after it took USE. */
 const GRACE_MS = 30_000
 
-/**
- * A controller has connected. Only the hub's own controllers are updated. A verdict belongs to the board that caused it, so
- * another board on the line begins again.
- */
+/** A controller has connected. Only the hub's own controllers are updated. */
 export function meetFirmware(context: Context, controller: string): void {
   const { firmware, images, devices } = context
   firmware.delete(controller)
   if (!devices.isUp(controller)) return
-  const memory = attemptOf(context, controller)?.memory
-  if (memory !== undefined && memory !== memoryOf(context, controller))
-    setAttempt(context, controller, undefined)
+  noteBoard(context, controller)
   if (images.length > 0) firmware.set(controller, newBoard())
 }
 
@@ -99,7 +94,8 @@ function noteRefused(
   if (why === 'busy') return
   const image = board.about && imageOf(context, board.about.kind)
   const isFinal = why === 'bad_signature' || (request.type === 'IMG' && why !== 'memory_fault')
-  if (image && isFinal) return giveUp(context, controller, image, `the controller refuses it: ${why}`)
+  if (image && isFinal)
+    return giveUp(context, controller, image, { error: `the controller refuses it: ${why}` })
   // The transfer begins again by the controller's report. A controller that cannot store an image is given up in the end.
   if (image && request.type !== 'USE') countTry(context, controller, image)
   Object.assign(board, { about: undefined, sent: undefined, bytes: undefined })
@@ -117,43 +113,17 @@ export function watchFirmware(context: Context): number | undefined {
   return waits.length > 0 ? Math.min(...waits) : undefined
 }
 
-/** The rollout of the hub's release waits for the firmware, and counts the hub as failed if it is given up (MQTT SPEC §12). */
-function noteOutcome(context: Context): void {
-  const { store, desired } = context
-  if (!desired) return
-  const outcome = outcomeOf(context)
-  if (JSON.stringify(outcome) === JSON.stringify(context.firmwareOutcome)) return
-  store.afterCommit(() => {
-    context.firmwareOutcome = outcome
-    desired.noteFirmware(context.software, outcome)
-  })
-}
-
-function outcomeOf(context: Context): FirmwareOutcome {
-  const { layout, firmware, runtime, startedAt, settings } = context
-  const [failed] = failedFirmware(context)
-  if (failed) return { error: failed.join(': ') }
-  const mayConnect = runtime.clock.monotonic() - startedAt < settings.firmware.afterMs
-  const isPending = layout.controllers.some((controller) => {
-    const board = firmware.get(controller)
-    // A controller that is lost during an update may return with the new firmware.
-    if (!board) return mayConnect || attemptOf(context, controller) !== undefined
-    if (!board.about) return board.about === undefined
-    return isHeldByUpdate(board) || (imageOf(context, board.about.kind)?.build ?? 0) > board.about.build
-  })
-  return isPending && context.images.length > 0 ? 'pending' : 'done'
-}
-
 function takeStep(context: Context, controller: string, board: BoardFirmware): number | undefined {
   const { settings, runtime, startedAt, state, layout, devices, firmware, cycling } = context
   const now = runtime.clock.monotonic()
   const image = board.about ? imageOf(context, board.about.kind) : undefined
-  const attempts = Object.entries(state.facts.get('firmware'))
+  const isRetry = image !== undefined && mayTryAgain(context, controller, image)
   const step = firmwareStep({
     board,
     image,
     attempt: attemptOf(context, controller),
-    isBad: attempts.some(([id, { sum, error }]) => id !== controller && sum === image?.sum && error !== null),
+    isRetry,
+    isBad: image !== undefined && !isRetry && isBadElsewhere(context, controller, image),
     isReconciled: devices.isUp(controller) && state.controllers.find(controller)?.reconciled === true,
     hasReported: layout.bins.every(
       ({ number }) =>
@@ -196,7 +166,7 @@ function perform(
       countTry(context, controller, step.image)
       return send({ type: 'USE', sum: step.image.sum })
     case 'give_up':
-      return giveUp(context, controller, step.image, step.error)
+      return giveUp(context, controller, step.image, step)
     case 'forget':
       return forget(context, controller, board)
   }
@@ -235,36 +205,6 @@ function begin(context: Context, controller: string, board: BoardFirmware, image
   }
   board.notBefore = runtime.clock.monotonic() + settings.firmware.retryMs
   log.warn({ controller, firmware: build }, 'the file of a firmware cannot be read, or has changed')
-}
-
-function countTry(context: Context, controller: string, { kind, build, sum }: FirmwareImage): void {
-  const present = attemptOf(context, controller)
-  const tries = present?.sum === sum ? present.tries : 0
-  const memory = memoryOf(context, controller)
-  setAttempt(context, controller, { kind, build, sum, memory, tries: tries + 1, error: null })
-}
-
-function giveUp(context: Context, controller: string, image: FirmwareImage, error: string): void {
-  const { kind, build, sum } = image
-  context.log.error({ controller, firmware: build, error }, 'the hub gives a firmware up')
-  const present = attemptOf(context, controller)
-  const memory = memoryOf(context, controller)
-  setAttempt(context, controller, { kind, build, sum, memory, tries: present?.tries ?? 0, error })
-  Object.assign(context.firmware.get(controller) ?? {}, { sent: undefined, bytes: undefined })
-}
-
-/** The memory id of the board on a controller's line (serial SPEC §8). */
-const memoryOf = ({ state }: Context, controller: string): string | undefined =>
-  state.controllers.find(controller)?.memory_id
-
-const attemptOf = ({ state }: Context, controller: string): FirmwareAttempt | undefined =>
-  state.facts.get('firmware')[controller]
-
-function setAttempt(context: Context, controller: string, attempt: FirmwareAttempt | undefined): void {
-  const { [controller]: former, ...others } = context.state.facts.get('firmware')
-  if (former === undefined && attempt === undefined) return
-  context.state.facts.set('firmware', { ...others, ...(attempt && { [controller]: attempt }) })
-  checkUpdates(context)
 }
 
 const imageOf = ({ images }: Context, kind: string): FirmwareImage | undefined =>

@@ -13,6 +13,7 @@ import {
 } from '../../protocol/model/subject.ts'
 import { setAlarm } from './ledger.ts'
 import type { Context } from './context.ts'
+import type { FirmwareAttempt } from './firmware-step.ts'
 import { readingOf } from './fridges.ts'
 import { checkRestarts } from './starts.ts'
 import { takeOver } from './recovery/controllers.ts'
@@ -163,10 +164,14 @@ export function checkUpdates(context: Context): void {
   for (const [subject, error] of failed) setAlarm(context, FAILED, subject, true, error)
 }
 
+/** The updates of the controllers that the hub's description contains, by controller. */
+export const firmwareAttempts = ({ state, layout }: Context): [controller: string, FirmwareAttempt][] =>
+  Object.entries(state.facts.get('firmware')).filter(([id]) => layout.controllers.includes(id))
+
 /** The controllers that the present images have failed at, with the reasons. */
-export const failedFirmware = ({ state, images }: Context): [subject: string, error: string][] =>
-  Object.entries(state.facts.get('firmware')).flatMap(([controller, { build, sum, error }]) =>
-    error !== null && images.some((image) => image.sum === sum)
+const failedFirmware = (context: Context): [subject: string, error: string][] =>
+  firmwareAttempts(context).flatMap(([controller, { build, sum, error }]) =>
+    error !== null && context.images.some((image) => image.sum === sum)
       ? [[controllerSubject(controller), `firmware ${build}: ${error}`]]
       : [],
   )

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { PRODUCT_VERSION } from '../../protocol/build.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { DesiredState } from '../../protocol/mqtt/cloud-entries.ts'
 import type { Hello, UpdateReport } from '../../protocol/mqtt/session.ts'
@@ -50,14 +51,19 @@ export class DesiredStates {
   readonly #path: string
   readonly #updates: ReturnType<typeof updateFiles>
   #update: UpdateState = IDLE
-  /** The controllers' firmware, and the version of the service that noted it. */
-  #firmware: { software: string; outcome: FirmwareOutcome } | undefined
+  readonly #version: string
+  /** The controllers' firmware, and the rollout of the running release. Undefined before the first commit of the service. */
+  #firmware: { rollout: string | null; outcome: FirmwareOutcome } | undefined
   /** Called when `report` has changed. */
   onReport: () => void = () => {}
   #versions: Versions | undefined
 
-  /** Reads the file, and writes nothing. A damaged file counts as absent: the cloud sends its content again. */
-  constructor(store: string) {
+  /**
+   * Reads the file, and writes nothing. A damaged file counts as absent: the cloud sends its content again. `version`: the
+   * running version of the service.
+   */
+  constructor(store: string, version = PRODUCT_VERSION) {
+    this.#version = version
     this.#path = desiredFile(store)
     this.#updates = updateFiles(store)
     this.checkUpdate()
@@ -106,19 +112,27 @@ export class DesiredStates {
     }
   }
 
-  /** A release has succeeded when the controllers run its firmware. Its hub has failed if it gives that firmware up. */
+  /**
+   * A release has succeeded when the running service has stored something and the controllers run its firmware. Its hub has
+   * failed if it gives that firmware up.
+   */
   #withFirmware(report: UpdateReport | null): UpdateReport | null {
-    if (report?.state !== 'succeeded' || this.#firmware?.software !== `larder-edge ${report.version}`)
-      return report
-    const { outcome } = this.#firmware
+    if (report?.state !== 'succeeded' || report.version !== this.#version) return report
+    const outcome = this.#firmware?.rollout === report.rollout ? this.#firmware.outcome : 'pending'
     if (outcome === 'done') return report
     if (outcome === 'pending') return { ...report, state: 'confirming' }
     return { ...report, state: 'failed', error: outcome.error.slice(0, MAX_ERROR) }
   }
 
-  /** Whether the controllers run the newest firmware of this version of the service. */
-  noteFirmware(software: string, outcome: FirmwareOutcome): void {
-    this.#change(() => (this.#firmware = { software, outcome }))
+  /** The id of the rollout that has brought the running version; null without one. */
+  rollout(): string | null {
+    const report = reportOf(this.#update)
+    return report?.version === this.#version ? report.rollout : null
+  }
+
+  /** Whether the controllers run the newest firmware of the running version, which `rollout` has brought. */
+  noteFirmware(rollout: string | null, outcome: FirmwareOutcome): void {
+    this.#change(() => (this.#firmware = { rollout, outcome }))
   }
 
   /** Reads the progress of the updater. */

@@ -64,6 +64,10 @@ const Attempt = z.object({
   memory: z.string().optional(),
   tries: z.int(),
   error: z.string().nullable(),
+  rollout: z.string().nullable().optional(),
+  again: z.string().nullable().optional(),
+  boards: z.int().optional(),
+  isSilent: z.literal(true).optional(),
 })
 
 /** The hub's single facts by key in table `meta`, each with its default. */

@@ -220,6 +220,8 @@ export const coreSettings = {
       3,
       'Number of attempts to run a firmware, after which the hub gives it up and raises an alarm.',
     ),
+    /** Number of boards on the line of a controller that may fail at an image. The last verdict does not end with its board. */
+    boards: 3,
   }),
   /** On a full disk, failed writes are retried after this time. */
   fullRetryMs: 5000,

@@ -95,7 +95,7 @@ export class Board {
 
   readonly desired: Pick<
     DesiredStates,
-    'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'noteFirmware' | 'report' | 'onReport'
+    'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'rollout' | 'noteFirmware' | 'report' | 'onReport'
   > = {
     offer: ({ software }) => {
       if (software === undefined) return
@@ -103,6 +103,7 @@ export class Board {
       this.#wake()
     },
     failed: () => this.#node.failed,
+    rollout: () => null,
     noteFirmware() {},
     failedUpdate: () => {
       const report = reportOf(this.#update)

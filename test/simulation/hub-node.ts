@@ -182,6 +182,7 @@ export class HubNode {
             desired: board?.desired ?? {
               offer() {},
               failedUpdate: () => null,
+              rollout: () => null,
               noteFirmware() {},
               failed: () => this.failed,
               isMissing: () => false,

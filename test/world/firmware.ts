@@ -1,3 +1,4 @@
+import type { DesiredStates, FirmwareOutcome } from '../../edge/desired/desired-states.ts'
 import type { FirmwareImage } from '../../edge/hardware/firmware-images.ts'
 import type { Controller } from '../../simulator/board/controller.ts'
 import { readImageHeader } from '../../protocol/serial/image.ts'
@@ -25,5 +26,20 @@ export const noDesired = {
   failed: () => null,
   failedUpdate: () => null,
   isMissing: () => false,
+  rollout: () => null,
   noteFirmware() {},
 }
+
+interface Releases {
+  rollout: string | null
+  firmwareOutcomes: FirmwareOutcome[]
+}
+
+/** The desired state of a hub whose running release a rollout may have brought. */
+export const desiredOf = (
+  hub: Releases,
+): Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'rollout' | 'noteFirmware'> => ({
+  ...noDesired,
+  rollout: () => hub.rollout,
+  noteFirmware: (_, outcome) => hub.firmwareOutcomes.push(outcome),
+})

@@ -25,7 +25,7 @@ import { simulatedHardware, stockedFacings } from '../simulation/hardware.ts'
 import { uuid } from '../support/uuid.ts'
 import { virtualClock, type VirtualClock } from './clock.ts'
 import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
-import { noDesired } from './firmware.ts'
+import { desiredOf } from './firmware.ts'
 import { config } from './hub-config.ts'
 import { checkedStore } from './checked-store.ts'
 
@@ -77,6 +77,8 @@ export class TestHub {
   images: readonly FirmwareImage[] = []
   /** The states of the controllers' firmware, in the order in which the hub has noted them. */
   readonly firmwareOutcomes: FirmwareOutcome[] = []
+  /** The id of the rollout that has brought the running release. */
+  rollout: string | null = null
   /** The settings of the hub's next life. */
   settings = defaultCoreSettings
 
@@ -147,7 +149,7 @@ export class TestHub {
         lastError: this.lastError,
         certificates: () => this.certificates,
         images: this.images,
-        desired: { ...noDesired, noteFirmware: (_, outcome) => this.firmwareOutcomes.push(outcome) },
+        desired: desiredOf(this),
         checkpoint,
       })
       this.core.start()

@@ -4,33 +4,18 @@ import { defaultCoreSettings } from '../../../protocol/settings/hub-limits.ts'
 import { FrameQueue } from '../../../simulator/firmware/frame-queue.ts'
 import { HANGS, makeImage } from '../../../simulator/firmware/image.ts'
 import { Crash, TestHub } from '../../world/hub.ts'
-import { firmwareOf, imageOf } from '../../world/firmware.ts'
-
-const MINUTE = 60_000
-const CONTROLLERS = ['bins', 'vending', 'cold'] as const
-const OLD = CONTROLLERS.map(() => '1 kept')
-const NEW = CONTROLLERS.map(() => '2 kept')
-const program = 'a program of several blocks '.repeat(40)
-
-/** A hub that has an image and has connected, ten minutes before its first transfer. */
-function hubWith(bytes = makeImage({ build: 2 }, program)): TestHub {
-  const bench = new TestHub()
-  bench.images = [imageOf(bytes)]
-  bench.begin()
-  bench.apply(bench.snapshot())
-  bench.run(2000)
-  return bench
-}
-
-/** The firmware that each controller runs, by the simulator. */
-const builds = (bench: TestHub): string[] =>
-  CONTROLLERS.map((id) => firmwareOf(bench.room.controllers.get(id)!))
-
-const failed = (bench: TestHub): string[] =>
-  bench.core
-    .alarms()
-    .filter(({ code }) => code === 'update_failed')
-    .map(({ subject, detail }) => `${subject}: ${detail}`)
+import { imageOf } from '../../world/firmware.ts'
+import {
+  attempts,
+  builds,
+  CONTROLLERS,
+  failed,
+  hubWith,
+  MINUTE,
+  NEW,
+  OLD,
+  program,
+} from '../support/firmware-bench.ts'
 
 describe('an update of the controllers’ firmware', () => {
   test('the hub updates one controller after another, ten minutes after its start, and sells afterwards', () => {
@@ -99,42 +84,9 @@ describe('an update of the controllers’ firmware', () => {
     expect(failed(bench)).toEqual(['controller bins: firmware 2: the controller refuses it: bad_signature'])
   })
 
-  test('another board on the line begins again, and the other controllers get the image that its former board failed at', () => {
-    const bench = hubWith()
-    const image = bench.images[0]!
-    const [memory] = bench.journal
-      .prepare<[], string>("SELECT memory_id FROM controllers WHERE id = 'bins'")
-      .pluck()
-      .all()
-    const verdict = {
-      kind: image.kind,
-      build: 2,
-      sum: image.sum,
-      memory,
-      tries: 3,
-      error: 'the controller keeps firmware 1',
-    }
-    bench.kill()
-    const insert = bench.journal.prepare("INSERT INTO meta VALUES ('firmware', ?)")
-    insert.run(JSON.stringify({ bins: verdict }))
-    bench.begin()
-    bench.run(15 * MINUTE)
-    expect([builds(bench), failed(bench)]).toEqual([
-      OLD,
-      ['controller bins: firmware 2: the controller keeps firmware 1'],
-    ])
-    bench.fault('used_board', 'bins')
-    bench.run(10_000)
-    bench.core.takeOverController('bins')
-    bench.run(5 * MINUTE)
-    expect([builds(bench), failed(bench)]).toEqual([NEW, []])
-  })
-
   test('a controller without a connection during its update keeps its firmware pending', () => {
     const bench = hubWith()
-    const attempts = () =>
-      bench.journal.prepare<[], string>("SELECT value FROM meta WHERE key = 'firmware'").pluck().get() ?? '{}'
-    bench.runUntil(() => attempts().includes('bins'), 60 * MINUTE)
+    bench.runUntil(() => attempts(bench).includes('bins'), 60 * MINUTE)
     bench.room.power('off', 'bins')
     bench.run(2 * MINUTE)
     bench.restart()

@@ -17,8 +17,8 @@ function card() {
   return {
     store,
     /** The service starts, as after an orderly end, a crash or a power failure. */
-    start: () => {
-      const states = new DesiredStates(store)
+    start: (software?: string) => {
+      const states = new DesiredStates(store, software)
       states.start()
       return states
     },
@@ -129,26 +129,40 @@ test('a hub without a trusted root of releases stores the root of its first rele
   expect(JSON.parse(readFileSync(files.desired, 'utf8'))).not.toHaveProperty('root')
 })
 
-test('a release has succeeded when the controllers run its firmware, and has failed when the hub gives that firmware up', () => {
+test('a release has succeeded after its program has stored something and its controllers run its firmware', () => {
   const { start, store } = card()
   start().offer(version(1))
+  const NEXT = ROLLOUT.replace(/1$/, '2')
   const release = { version: '2026.3.1+1', url: 'https://larder.example', rollout: ROLLOUT }
-  const succeeded = { now: { step: 'idle' }, last: { release, error: null } }
-  writeFileSync(updateFiles(store).state, JSON.stringify(succeeded))
-  const states = start()
+  const succeed = (rollout: string) => {
+    const succeeded = { now: { step: 'idle' }, last: { release: { ...release, rollout }, error: null } }
+    writeFileSync(updateFiles(store).state, JSON.stringify(succeeded))
+  }
+  succeed(ROLLOUT)
+  const states = start(release.version)
   let reports = 0
   states.onReport = () => (reports += 1)
   const update = () => states.report()?.update
   const about = { version: release.version, rollout: ROLLOUT }
-  expect(update()).toEqual({ ...about, state: 'succeeded' })
-  states.noteFirmware('larder-edge 2026.3.1+1', 'pending')
-  expect([update(), reports]).toEqual([{ ...about, state: 'confirming' }, 1])
-  states.noteFirmware('larder-edge 2026.3.1+1', { error: 'controller bins: why' })
-  expect([update(), reports]).toEqual([{ ...about, state: 'failed', error: 'controller bins: why' }, 2])
+  // The core notes the firmware after its first commit.
+  expect([update(), states.rollout()]).toEqual([{ ...about, state: 'confirming' }, ROLLOUT])
+  states.noteFirmware(ROLLOUT, 'pending')
+  expect([update(), reports]).toEqual([{ ...about, state: 'confirming' }, 0])
+  states.noteFirmware(ROLLOUT, { error: 'controller bins: why' })
+  expect([update(), reports]).toEqual([{ ...about, state: 'failed', error: 'controller bins: why' }, 1])
   expect(states.failedUpdate()).toBeNull()
-  states.noteFirmware('larder-edge 2026.3.1+1', 'done')
-  expect([update(), reports]).toEqual([{ ...about, state: 'succeeded' }, 3])
+  states.noteFirmware(ROLLOUT, 'done')
+  expect([update(), reports]).toEqual([{ ...about, state: 'succeeded' }, 2])
+  // The next rollout gives the hub the version that it runs.
+  succeed(NEXT)
+  states.checkUpdate()
+  expect(update()).toEqual({ ...about, rollout: NEXT, state: 'confirming' })
+  states.noteFirmware(NEXT, 'done')
+  expect(update()).toEqual({ ...about, rollout: NEXT, state: 'succeeded' })
   // The release of the report does not run, so its firmware is not meant.
-  states.noteFirmware('larder-edge 2026.4.1+1', 'pending')
-  expect([update(), reports]).toEqual([{ ...about, state: 'succeeded' }, 3])
+  const other = start('2026.4.1+1')
+  expect([other.report()?.update, other.rollout()]).toEqual([
+    { ...about, rollout: NEXT, state: 'succeeded' },
+    null,
+  ])
 })

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest'
+import { HANGS, makeImage } from '../../../simulator/firmware/image.ts'
+import {
+  attempts,
+  builds,
+  failed,
+  GIVEN_UP,
+  hubWith,
+  hubWithVerdict,
+  MINUTE,
+  NEW,
+  OLD,
+  switches,
+} from '../support/firmware-bench.ts'
+
+describe('a verdict about a firmware', () => {
+  test('another board on the line begins again, and the other controllers get the image that its former board failed at', () => {
+    const bench = hubWithVerdict()
+    bench.begin()
+    bench.run(15 * MINUTE)
+    expect([builds(bench), failed(bench)]).toEqual([
+      OLD,
+      ['controller bins: firmware 2: the controller keeps firmware 1'],
+    ])
+    bench.fault('used_board', 'bins')
+    bench.run(10_000)
+    bench.core.takeOverController('bins')
+    bench.run(5 * MINUTE)
+    expect([builds(bench), failed(bench)]).toEqual([NEW, []])
+  })
+
+  test('a verdict does not fail the rollout of a later release with the same image, which the hub tries again once', () => {
+    const bench = hubWithVerdict({ rollout: 'first' })
+    bench.rollout = 'first'
+    bench.begin()
+    bench.run(15 * MINUTE)
+    expect(bench.firmwareOutcomes.at(-1)).toEqual({ error: GIVEN_UP })
+    expect(switches(bench)).toBe(0)
+    bench.firmwareOutcomes.length = 0
+    bench.rollout = 'second'
+    bench.restart()
+    bench.run(15 * MINUTE)
+    expect([builds(bench), failed(bench)]).toEqual([NEW, []])
+    expect(bench.firmwareOutcomes).toEqual(['pending', 'done'])
+  })
+
+  test('an image that fails again in a later rollout keeps its alarm, is tried there once, and does not fail the rollout', () => {
+    const bench = hubWith(makeImage({ build: 2 }, HANGS))
+    bench.rollout = 'first'
+    bench.restart()
+    bench.run(25 * MINUTE)
+    expect([switches(bench), bench.firmwareOutcomes.at(-1)]).toEqual([3, { error: GIVEN_UP }])
+    for (const rollout of ['second', 'third']) {
+      bench.rollout = rollout
+      bench.firmwareOutcomes.length = 0
+      bench.restart()
+      bench.run(20 * MINUTE)
+      expect([switches(bench), bench.firmwareOutcomes]).toEqual([1, ['pending', 'done']])
+      bench.restart()
+      bench.run(20 * MINUTE)
+      expect([switches(bench), bench.firmwareOutcomes.at(-1)]).toEqual([0, 'done'])
+      expect([builds(bench), failed(bench)]).toEqual([OLD, [GIVEN_UP]])
+    }
+  })
+
+  test('the verdict of a controller that the hardware description no longer contains is deleted, and fails and holds no rollout', () => {
+    const bench = hubWithVerdict({ rollout: 'first' }, 'removed')
+    bench.rollout = 'first'
+    bench.begin()
+    bench.run(15 * MINUTE)
+    expect([builds(bench), failed(bench), bench.firmwareOutcomes.at(-1)]).toEqual([NEW, [], 'done'])
+    expect(attempts(bench)).not.toContain('removed')
+  })
+
+  test('the verdict of an earlier program, without a board, belongs to the board that connects first and to no rollout', () => {
+    const bench = hubWithVerdict({ memory: undefined })
+    bench.begin()
+    bench.run(15 * MINUTE)
+    expect([builds(bench), failed(bench), bench.firmwareOutcomes.at(-1)]).toEqual([OLD, [GIVEN_UP], 'done'])
+    bench.fault('used_board', 'bins')
+    bench.run(10_000)
+    bench.core.takeOverController('bins')
+    bench.run(5 * MINUTE)
+    expect([builds(bench), failed(bench)]).toEqual([NEW, []])
+    const other = hubWithVerdict({ memory: undefined })
+    other.rollout = 'first'
+    other.begin()
+    other.run(15 * MINUTE)
+    expect([builds(other), failed(other), other.firmwareOutcomes.at(-1)]).toEqual([NEW, [], 'done'])
+  })
+
+  test('an image that renews the memory id of its board is given up after the same number of attempts', () => {
+    const bench = hubWith(makeImage({ build: 2 }, HANGS))
+    const tries = (): number => Number(/"bins":[^}]*"tries":(\d+)/.exec(attempts(bench))?.[1] ?? 0)
+    for (let known = 1; bench.runUntil(() => tries() === known, 60 * MINUTE); known += 1) {
+      bench.run(1000)
+      bench.fault('memory_loss', 'bins')
+    }
+    expect([tries(), builds(bench), failed(bench)]).toEqual([3, OLD, [GIVEN_UP]])
+  })
+
+  test('the verdicts of three boards end the attempts of an image at a controller, whatever board follows', () => {
+    const bench = hubWith(makeImage({ build: 2 }, HANGS))
+    for (let board = 0; board < 5; board += 1) {
+      bench.run(30 * MINUTE)
+      expect(failed(bench)).toEqual([GIVEN_UP])
+      bench.fault('used_board', 'bins')
+      bench.run(10_000)
+      bench.core.takeOverController('bins')
+    }
+    expect(switches(bench)).toBe(9)
+  })
+})
