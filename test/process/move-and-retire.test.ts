@@ -68,6 +68,8 @@ async function ownerAt(cloudUrl: string, key: string) {
   return { call, payments, ordersAt, paid }
 }
 
+const inOrder = (ids: Iterable<number>): number[] => [...ids].toSorted((one, other) => one - other)
+
 /** Moves hub 1 and retires hub 2, while customers buy at both. */
 async function moveAndRetire(kind: PlantOptions['kind']): Promise<void> {
   const cloud = { WEBHOOK_ALLOW_PRIVATE: 'true' }
@@ -215,7 +217,7 @@ async function moveAndRetire(kind: PlantOptions['kind']): Promise<void> {
   const ordersIn = (rows: readonly OwnerPayment[]): number[] =>
     rows.filter(({ type }) => type === 'payment').map(({ order_id }) => order_id)
   const ids = books.flatMap(ordersIn)
-  expect(ids.toSorted()).toEqual([...new Set([...own, ...sold.map(({ orderId }) => orderId)])].toSorted())
+  expect(inOrder(ids)).toEqual(inOrder(new Set([...own, ...sold.map(({ orderId }) => orderId)])))
   for (const { orderId, total } of sold)
     expect([
       orderId,
@@ -227,12 +229,12 @@ async function moveAndRetire(kind: PlantOptions['kind']): Promise<void> {
   expect(sum(books.flat())).toBe(taken - sum(processorRefunds.filter(({ status }) => status === 'succeeded')))
   for (const [index, { paid }] of [a, b].entries())
     await becomes(`owner ${index + 1} has the events`, async () => {
-      return JSON.stringify(paid.toSorted()) === JSON.stringify(ordersIn(books[index]!).toSorted())
+      return JSON.stringify(inOrder(paid)) === JSON.stringify(inOrder(ordersIn(books[index]!)))
     })
   expect(tally.of('answer ').filter(([name]) => / 500\b/.test(name))).toEqual([])
 }
 
-test('a hub with sales is moved to another owner, another hub is retired, and no sale fails; each owner has the books and events of that owner’s time, to the cent', async () => {
+test('a hub with sales is moved to another owner, another hub is retired, and every sale works; each owner has the books and events of that owner’s time, to the cent', async () => {
   if (missing('postgres') !== undefined || missing('mosquitto') !== undefined)
     return moveAndRetire({ type: 'bare' })
   const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)

@@ -83,7 +83,7 @@ describe('several cloud processes', () => {
     expect(outcome).toMatchObject({ kind: 'executed' })
   })
 
-  test('the holder sends at once what the other process enqueues', async () => {
+  test('the holder sends an entry of the other process at once', async () => {
     const { world, hub, other } = await pair()
     await other.context.db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(5) }))
     await world.pass(50)

@@ -65,7 +65,7 @@ test('another process counts as gone after four own beats without it, and answer
   expect(peers.serving).toEqual(['own'])
 })
 
-test('a process that does not receive its own messages regards no other as dead', () => {
+test('a process that does not receive its own messages regards every other process as alive', () => {
   const { peers, hear, second } = process()
   hear('a')
   for (let beats = 0; beats < 20; beats += 1) second()

@@ -194,7 +194,7 @@ describe('hello and welcome', () => {
     { what: 'another protocol version', change: (hello: object) => ({ ...hello, protocol: 99 }) },
     { what: 'no session', change: (hello: object) => ({ ...hello, session: 'no' }) },
     { what: 'no JSON', change: () => '{' },
-  ])('a hello with $what is ignored', async ({ change }) => {
+  ])('the cloud ignores a hello with $what', async ({ change }) => {
     const { world, cloud, hub } = await World.connected()
     const hello = { ...hub.hello(), clock: { wall: 0, monotonic: 1e9 } }
     await world.pass(200)

@@ -34,7 +34,7 @@ test('a new process takes hubs from all others, and no hub moves between the oth
   )
 })
 
-test('a process that leaves gives its hubs to all others, and no other hub moves', () => {
+test('a process that leaves gives its hubs to all others, and only those hubs move', () => {
   fc.assert(
     fc.property(names, ([gone, ...others]) => {
       const before = serversOf([gone!, ...others])

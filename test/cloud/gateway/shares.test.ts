@@ -226,7 +226,7 @@ describe('shares of the fleet', () => {
     await fleet.expectWhole()
   })
 
-  test('a process that reads slowly regards no other as dead', async () => {
+  test('a process that reads slowly regards every other process as alive', async () => {
     const fleet = await Fleet.create(['a', 'b'])
     const before = await fleet.shares()
     // Messages to one of them are delayed by ten seconds: the others' beats, and its own.

@@ -144,7 +144,7 @@ test('a good release reaches all 30 hubs during sales, and no hub stops during a
 }, 120_000)
 
 test.each(['crashes', 'never becomes ready', 'loses a controller'] as const)(
-  'a release that %s is tried by the first wave only, which returns by itself within the time',
+  'a release that %s is tried by the first wave only, which returns in time',
   async (newVersion) => {
     const { hubs, untilEnd, show } = await fleet({ newVersion })
     await untilEnd()

@@ -19,7 +19,7 @@ test('a door is unlocked for a limited time, and locked again', () => {
   expect(bench.core.unlockDoor('attic', 5000)).toEqual({ ok: false, reason: 'unavailable' })
 })
 
-test('a lock that an earlier life left open is locked at the start, and no other line is driven', () => {
+test('a lock that an earlier life left open is locked at the start, and only its line is driven', () => {
   const bench = TestHub.ready()
   bench.core.unlockDoor('fridge_1_left', 60_000)
   bench.kill()

@@ -28,6 +28,14 @@ const patient = {
   ONLINE_WITHIN_MS: '60000',
 }
 
+export interface SecondHub {
+  plant: Plant
+  room: Room
+  come: () => Promise<Customer>
+  /** From now on, its program may end. */
+  retires: () => void
+}
+
 interface InstallOptions extends Pick<PlantOptions, 'kind' | 'seedCommand'> {
   /** Commands of programs. Default: the present build. The next start of a program reads the map. */
   commands: Map<ProgramName, readonly string[]>
@@ -65,7 +73,7 @@ export async function install({ kind, seedCommand, commands, cloud, hub }: Insta
     return newCustomer({ plant, client, room }, `customer-${++number}`, items)
   }
   /** Adds hub 2, with a simulator of its own; no program of it runs before `start`. */
-  async function addHub(): Promise<{ plant: Plant; room: Room; come(): Promise<Customer>; retires(): void }> {
+  async function addHub(): Promise<SecondHub> {
     let isRetired = false
     const second = await addSecondHub(plant, {
       ...parts,
@@ -77,7 +85,6 @@ export async function install({ kind, seedCommand, commands, cloud, hub }: Insta
     return {
       plant: second,
       room: itsRoom,
-      /** From now on, its program may end. */
       retires: () => void (isRetired = true),
       come: () => newCustomer({ plant: second, client, room: itsRoom }, `customer-${++number}`, items),
     }

@@ -29,7 +29,7 @@ export interface PlantOptions {
   /** The command of a program, read at each start (default: the present build). */
   commandOf?: (name: ProgramName) => readonly string[] | undefined
   /** Called when a program ended without a kill, with its exit and its log file. */
-  onFailure(name: ProgramName, how: string, logFile: string): void
+  onFailure: (name: ProgramName, how: string, logFile: string) => void
 }
 
 /** All programs of one installation: separate processes, each restarted by a supervisor. */

@@ -12,7 +12,7 @@ export interface SupervisedOptions {
   /** Called when a program ended, for whatever reason. */
   onEnded?(name: ProgramName): void
   /** Called when a program ended without a kill, with its exit and its log file. */
-  onFailure(name: ProgramName, how: string, logFile: string): void
+  onFailure: (name: ProgramName, how: string, logFile: string) => void
 }
 
 /** Programs of their own processes, each restarted by a supervisor. */

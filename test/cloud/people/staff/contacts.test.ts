@@ -83,7 +83,7 @@ onEachDatabase('recipients of the mails of an owner', (open) => {
     return {
       service,
       mails,
-      setUp(up: boolean, why = failure) {
+      setUp: (up: boolean, why = failure) => {
         isUp = up
         failure = why
       },
