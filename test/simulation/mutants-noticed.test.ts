@@ -23,5 +23,6 @@ test.for(chosen)(
     const ranges = knownFirst(knownSeeds[mutant.name]!, availableParallelism())
     const { seed, output } = await runMutant(whole, mutant, ranges)
     expect(seed, output).toBeDefined()
+    if (seed !== knownSeeds[mutant.name]) console.log(`the known seed of “${mutant.name}” is now ${seed}`)
   },
 )
