@@ -15,7 +15,7 @@ export const alarmTables = {
     incident: text.fixed,
     /** Hub or owner, kind, incident: unique among open alarms. */
     key: text.fixed,
-    subject: text.nullable.fixed,
+    subject: text.nullable,
     severity: oneOf(severities),
     message: text,
     /** JSON object. */
