@@ -99,7 +99,7 @@ describe('a verdict about a firmware', () => {
     expect([tries(), builds(bench), failed(bench)]).toEqual([3, OLD, [GIVEN_UP]])
   })
 
-  test('the verdicts of three boards end the attempts of an image at a controller, whatever board follows', () => {
+  test('the verdicts of three boards end the attempts of an image at a controller', () => {
     const bench = hubWith(makeImage({ build: 2 }, HANGS))
     for (let board = 0; board < 5; board += 1) {
       bench.run(30 * MINUTE)

@@ -156,7 +156,7 @@ onEachProcessor('payments that the books have lost', (open) => {
     expect(acts).toContainEqual({ action: 'payments.settle', object: `payment-${orphan!.ref}` })
   })
 
-  test('the lost payments of a hub share one alarm with their number and list, which ends with the last of them', async () => {
+  test('the lost payments of a hub share one alarm, and the alarm ends with the last payment', async () => {
     const shop = await open({ products: [{ price: 250, quantity: 50 }] })
     for (let count = 0; count < 3; count += 1) await shop.paidOrder({ 1: 1 })
     await restore(shop)
@@ -309,7 +309,7 @@ onEachProcessor('payments that the books have lost', (open) => {
 })
 
 onEachDatabase('the alarm of lost payments', (open) => {
-  test('the alarm counts more payments than it lists, and follows payments that are closed', async () => {
+  test('the alarm of more than 200 payments has their number and the oldest 200', async () => {
     const shop = await openShop(await open())
     const { context } = shop
     const { db } = context
