@@ -14,6 +14,7 @@ import { problemText, schemaProblems } from '../protocol/model/schema-problems.t
 import { desiredSettingProblem, edgeSettings } from '../protocol/settings/hub.ts'
 import { DesiredStates, type Overrides } from './desired/desired-states.ts'
 import { enrolmentFiles, readEnrolment, type Enrolment } from './enrolment/enrolment.ts'
+import { fileProblem } from '../protocol/model/system-error.ts'
 
 /** The settings, with file contents in place of the paths of these files. */
 export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardware' | 'mqtt'> {
@@ -203,9 +204,7 @@ export function readText(setting: string, path: string, problems: string[]): str
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    problems.push(
-      `${setting}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
-    )
+    problems.push(`${setting}: ${path} cannot be read: ${fileProblem(error)}`)
     return undefined
   }
 }

@@ -1,3 +1,4 @@
+import { problemOf } from '../protocol/model/system-error.ts'
 import type { Refusal } from './config.ts'
 
 /**
@@ -20,7 +21,7 @@ export async function runProgram<Result extends { kind: 'config' | 'unenrolled' 
       try {
         return await run(result)
       } catch (error) {
-        return fail(name, [error instanceof Error ? error.message : String(error)])
+        return fail(name, [problemOf(error)])
       }
   }
 }

@@ -11,6 +11,7 @@ import {
   type SettingsTable,
 } from '../../protocol/model/program-settings.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { problemOf } from '../../protocol/model/system-error.ts'
 import { appendAudit, type AuditRecord } from '../platform/audit/audit.ts'
 import type { CloudContext } from '../platform/context.ts'
 import {
@@ -151,7 +152,7 @@ export async function runCommandLine(
     return {
       exitCode: error instanceof UsageError ? 2 : 1,
       stdout: '',
-      stderr: escapedLines(`error: ${error.message}\n`),
+      stderr: escapedLines(`error: ${problemOf(error)}\n`),
     }
   }
 }

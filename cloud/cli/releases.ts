@@ -1,5 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import * as files from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { makeFolder } from '../../protocol/model/make-folder.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { makeKeys, type ReleaseKeys } from '../operations/releases/metadata.ts'
 import {
@@ -117,7 +119,7 @@ function writeKeys(folder: string, made: ReleaseKeys) {
   // A hub that trusts a lost root cannot be updated any more.
   const known = keys.find(({ path }) => existsSync(path))
   if (known) throw new Error(`${known.path} exists: keys are created once`)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(files, folder, { mode: 0o700 })
   for (const { path, text } of keys) writeFileSync(path, text, { mode: 0o600, flag: 'wx' })
   const [root_key, signing_key, root] = keys.map(({ path }) => path)
   return { root_key, signing_key, root }

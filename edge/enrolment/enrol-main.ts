@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { problemOf } from '../../protocol/model/system-error.ts'
 import { enrol, makeKey } from './enrol.ts'
 
 const USAGE = `Usage: larder enroll --cloud URL --code CODE [--config FILE]
@@ -55,6 +56,6 @@ try {
     process.stdout.write(`${JSON.stringify(enrolled, null, 2)}\n`)
   }
 } catch (error) {
-  process.stderr.write(`error: ${(error as Error).message}\n`)
+  process.stderr.write(`error: ${problemOf(error)}\n`)
   process.exitCode = error instanceof WrongUsage ? 2 : 1
 }

@@ -217,9 +217,10 @@ export const consumerProfileRoutes = defineRoutes(
       at: 'POST /users/user/hub/{hub_id}',
       params: z.object({ hub_id: HubId }),
       response: HubChoice,
-      errors: ['hub_not_found'],
+      errors: ['hub_not_found', 'hub_not_accepting_orders'],
       summary: 'Select a hub',
-      description: 'The selected hub replaces the former selection. `GET /users/user` returns it.',
+      description:
+        'The selected hub replaces the former selection. `GET /users/user` returns it. A retired hub is refused: 409 `hub_not_accepting_orders`.',
     },
     'consumer.profile.unselect_hub': {
       at: 'DELETE /users/user/hub/{hub_id}',
@@ -234,9 +235,10 @@ export const consumerProfileRoutes = defineRoutes(
       at: 'POST /users/user/default-hub',
       body: z.strictObject({ hub_id: Id.nullable().describe('Number of the default hub; null clears it.') }),
       response: HubChoice,
-      errors: ['hub_not_found'],
+      errors: ['hub_not_found', 'hub_not_accepting_orders'],
       summary: 'Set the default hub; null clears it',
-      description: 'The default hub counts while no hub is selected.',
+      description:
+        'The default hub counts while no hub is selected. A retired hub is refused: 409 `hub_not_accepting_orders`.',
       examples: { body: { hub_id: 1 } },
     },
     'consumer.profile.register_push': {

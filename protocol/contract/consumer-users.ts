@@ -125,7 +125,9 @@ export const consumerUserRoutes = defineRoutes(
       makesGuests: true,
       body: z.object({
         ...contacts,
-        default_hub_id: Id.optional().describe('Number of the default hub. If it is left out: none.'),
+        default_hub_id: Id.optional().describe(
+          'Number of the default hub, which is not retired. If it is left out: none.',
+        ),
         device_uuid: z
           .string()
           .min(1)
@@ -139,7 +141,7 @@ export const consumerUserRoutes = defineRoutes(
       ignoresUnknown: true,
       status: 201,
       response: User,
-      errors: ['hub_not_found'],
+      errors: ['hub_not_found', 'hub_not_accepting_orders'],
       summary: 'Create the user of an identity, or return the existing one',
       description: byWhomever,
       examples: { body: { email: 'ada@example.org', first_name: 'Ada' } },

@@ -52,7 +52,7 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
   },
   invalid_api_key: {
     cause: 'The API key is misspelt or revoked.',
-    cure: 'Send the whole key, `lk_` included. The operator replaces a revoked key.',
+    cure: 'Send the whole key, from `lk` on. The operator replaces a revoked key.',
   },
   invalid_token: {
     cause: 'The token has another issuer or audience, or its signature is wrong.',

@@ -170,7 +170,7 @@ export const ownerPeopleRoutes = defineRoutes(
       }).meta({ id: 'NewInvitation', description: 'A new invitation with its link.' }),
       status: 201,
       rate: 'payment',
-      errors: [...hubErrors, 'invitation_limit_reached'],
+      errors: [...hubErrors, 'hub_not_accepting_orders', 'invitation_limit_reached'],
       summary: 'Invite a person',
       description:
         'The person opens the link, creates a passkey, and then signs in at `/console` with the rights of the role. A link works once, for 7 days by default. Without `email` or a mail server `url` has the link. A hub that has moved to another owner or is retired before the person accepts is left out. A role with a scope that the credential lacks is 403 `scope_missing`. An owner has at most 50 open invitations (`INVITATIONS_PER_OWNER`), else 409 `invitation_limit_reached`.',
@@ -214,7 +214,7 @@ export const ownerPeopleRoutes = defineRoutes(
         expires_at: Timestamp.optional().describe('End of the key (UTC). If it is left out: none.'),
       }),
       response: Key.extend({
-        api_key: z.string().describe('The key (`lk_…`). It is shown only here.'),
+        api_key: z.string().describe('The key (`lk_…`, in cell 7 `lk7_…`). It is shown only here.'),
       }).meta({ id: 'NewOwnerKey', description: 'A new API key with its secret.' }),
       status: 201,
       errors: hubErrors,

@@ -21,7 +21,7 @@ export function makeFolder(files: FolderFiles, path: string, options: { mode?: n
     // Another process may have made it in the meantime.
     if (code === 'EEXIST' && isThere()) return
     if (code !== 'ENOENT') throw error
-    throw withCode('ENOTSUP', `no folder can be made, mkdir '${folder}'`, error)
+    throw withCode('ENOTSUP', 'no folder can be made', { folder, cause: error })
   }
 }
 
@@ -31,10 +31,11 @@ function makeParent(files: FolderFiles, folder: string, options: { mode?: number
     makeFolder(files, folder, options)
   } catch (error) {
     if ((error as { code?: unknown }).code !== 'EEXIST') throw error
-    throw withCode('ENOTDIR', `not a directory, mkdir '${folder}'`, error)
+    throw withCode('ENOTDIR', 'not a directory', { folder, cause: error })
   }
 }
 
-function withCode(code: string, message: string, cause: unknown): Error {
-  return Object.assign(new Error(`${code}: ${message}`, { cause }), { code })
+function withCode(code: string, what: string, { folder, cause }: { folder: string; cause: unknown }): Error {
+  const error = new Error(`${code}: ${what}, mkdir '${folder}'`, { cause })
+  return Object.assign(error, { code, path: folder })
 }

@@ -21,3 +21,18 @@ export function fileProblem(error: unknown): string {
   const meaning = meanings[code]
   return meaning === undefined ? message : `${meaning} (${code})`
 }
+
+/**
+ * The message of an error for an operator. An error of the operating system about a file becomes a sentence with its path.
+ */
+export function problemOf(error: unknown): string {
+  const { code, path, syscall, message = String(error) } = error as Partial<NodeJS.ErrnoException>
+  if (code === undefined || !(code in meanings)) return message
+  // Calls on an open file do not name it.
+  const file = path ?? (syscall === 'read' || syscall === 'write' ? 'a file' : undefined)
+  return file === undefined ? message : `${file} cannot be used: ${fileProblem(error)}`
+}
+
+/** Whether the operating system has refused a file. */
+export const isFileProblem = (error: unknown): error is Error =>
+  error instanceof Error && problemOf(error) !== error.message

@@ -13,6 +13,7 @@ import { SerialPort } from 'serialport'
 import { readImageHeader } from '../../protocol/serial/image.ts'
 import { MAX_LINE_BYTES } from '../../protocol/serial/frames.ts'
 import { createLineSplitter, type OpenLinePort } from '../../protocol/serial/line-port.ts'
+import { isFileProblem, problemOf } from '../../protocol/model/system-error.ts'
 import { tcpAddress } from '../mounts/serial-ports.ts'
 import { junitReport } from '../junit.ts'
 
@@ -125,8 +126,9 @@ async function main(): Promise<void> {
   try {
     process.exitCode = await run()
   } catch (error) {
-    if (![UsageError, Unasked, Broken].some((kind) => error instanceof kind)) throw error
-    process.stderr.write(`${(error as Error).message}\n`)
+    if (![UsageError, Unasked, Broken].some((kind) => error instanceof kind) && !isFileProblem(error))
+      throw error
+    process.stderr.write(`${problemOf(error)}\n`)
     process.exitCode = 2
   }
 }

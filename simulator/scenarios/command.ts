@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { progressOn } from '../../protocol/model/progress.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
+import { isFileProblem, problemOf } from '../../protocol/model/system-error.ts'
 import { Demo } from '../demo/demo.ts'
 import { demoPorts, readDemoSettings } from '../demo/settings.ts'
 import { AnswerError, type Simulator, simulatorAt, Unreachable } from '../interface/client.ts'
@@ -38,9 +39,12 @@ export async function scenarioCommand(argv: readonly string[], runtime: Runtime)
   try {
     process.exitCode = await command(argv, runtime, (text) => void process.stdout.write(`${text}\n`))
   } catch (error) {
-    if (!(error instanceof UsageError) && !(error instanceof Unreachable) && !(error instanceof AnswerError))
+    if (
+      ![UsageError, Unreachable, AnswerError].some((kind) => error instanceof kind) &&
+      !isFileProblem(error)
+    )
       throw error
-    process.stderr.write(`${error.message}\n`)
+    process.stderr.write(`${problemOf(error)}\n`)
     process.exitCode = 2
   }
 }

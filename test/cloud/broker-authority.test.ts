@@ -65,7 +65,9 @@ service('openssl')(
   async () => {
     const { exited, output } = startCloud({ MQTT_URL: 'mqtts://localhost:1', MQTT_CA: '/nowhere.pem' })
     expect(await exited).toBe(1)
-    expect(output()).toMatch(/larder cloud: MQTT_CA: \/nowhere\.pem cannot be read \(ENOENT\)\n$/)
+    expect(output()).toMatch(
+      /larder cloud: MQTT_CA: \/nowhere\.pem cannot be read: there is no such file \(ENOENT\)\n$/,
+    )
   },
   60_000,
 )

@@ -173,9 +173,13 @@ test(
     for (const { exited } of starts) expect(await exited).toBe(1)
     expect(starts.map(({ output }) => output())).toEqual([
       expect.stringMatching(/larder cloud: DATABASE_URL: 127.0.0.1:1 cannot be used: .*ECONNREFUSED/),
-      expect.stringMatching(/^larder cloud: DATA_DIR: .+\/data cannot be used \(ENOTDIR\)\n$/),
-      expect.stringMatching(/^larder cloud: LOG_DIR: .+\/logs cannot be used \(ENOTDIR\)\n$/),
-      'larder cloud: --config: /nowhere.json cannot be read (ENOENT)\n',
+      expect.stringMatching(
+        /^larder cloud: DATA_DIR: .+\/data cannot be used: a part of the path is no folder \(ENOTDIR\)\n$/,
+      ),
+      expect.stringMatching(
+        /^larder cloud: LOG_DIR: .+\/logs cannot be used: a part of the path is no folder \(ENOTDIR\)\n$/,
+      ),
+      'larder cloud: --config: /nowhere.json cannot be read: there is no such file (ENOENT)\n',
     ])
   },
 )

@@ -223,7 +223,7 @@ service('postgres')(
       [
         '127.0.0.1',
         'sslmode=verify-full&sslrootcert=/missing.pem',
-        /sslrootcert \/missing\.pem cannot be read \(ENOENT\)/,
+        /sslrootcert \/missing\.pem cannot be read: there is no such file \(ENOENT\)/,
       ],
     ] as const) {
       const found = await tried(host, query)

@@ -1,5 +1,5 @@
 import * as files from 'node:fs'
-import { createReadStream, createWriteStream, existsSync, readFileSync } from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, readFileSync, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
@@ -104,6 +104,7 @@ export async function fetchBackup(
   if (!file.startsWith('s3:')) {
     const path = resolve(file)
     if (!existsSync(path)) throw new Error(`there is no file ${path}`)
+    if (!statSync(path).isFile()) throw new Error(`${path} is not a file`)
     const record = existsSync(recordName(path)) && readFileSync(recordName(path), 'utf8')
     return { path, record: record ? BackupRecord.parse(JSON.parse(record)) : undefined }
   }

@@ -10,7 +10,12 @@ import { appendAudits } from '../../platform/audit/audit.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachesHub, requireHub, type OwnedHub } from '../../platform/credentials/hub-access.ts'
+import {
+  reachesHub,
+  refuseRetired,
+  requireHub,
+  type OwnedHub,
+} from '../../platform/credentials/hub-access.ts'
 import { recordsOfGrant } from '../../platform/credentials/roles.ts'
 import { base62, digestOf } from '../../platform/credentials/secrets.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
@@ -183,6 +188,8 @@ export function invitationHandlers(
         const hubs = await tx.forUpdate(hubRows(tx.q, ids)).execute()
         // A hub may have moved since the check above.
         if (!hubs.every((hub) => reachesHub(credential, hub))) throw new ApiError('hub_not_found')
+        // Nobody can accept an invitation to it.
+        hubs.forEach(refuseRetired)
         await requireRoom(tx, context, hubs)
         const row = await tx.q
           .insertInto('invitations')

@@ -3,6 +3,7 @@ import type { IdentityCredential } from '../../platform/credentials/credential.t
 import type { CloudContext } from '../../platform/context.ts'
 import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import { refuseRetired } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { provenBy, takeProven, takingContacts } from './contacts.ts'
@@ -27,7 +28,7 @@ export interface Bootstrapped {
 
 /**
  * Finds or creates the user of an identity. If a guest's identity is no longer anonymous, it keeps its user
- * and its orders. Throws `validation_error` without any contact, `hub_not_found`.
+ * and its orders. Throws `validation_error` without any contact, and for the default hub as `requireHubToChoose`.
  */
 export async function bootstrapUser(
   context: CloudContext,
@@ -48,7 +49,7 @@ export async function bootstrapUser(
     if (known && !isGuestNoMore)
       return { user: await seenAgain(tx, context, known, caller, device), created: false }
     requireContact(contact)
-    if (details.default_hub_id !== undefined) await requireHubExists(tx.q, details.default_hub_id)
+    if (details.default_hub_id !== undefined) await requireHubToChoose(tx.q, details.default_hub_id)
     const values = {
       ...contact,
       ...(await takeProven(tx, contact, proven, known?.id ?? null)),
@@ -154,8 +155,13 @@ function requireContact(contact: { email: string | null; phone_number: string | 
   ])
 }
 
-/** Throws `hub_not_found`. */
-export async function requireHubExists(q: Queries, hubId: number): Promise<void> {
-  const hub = await q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
+/** Throws `hub_not_found`, `hub_not_accepting_orders` for a retired hub. */
+export async function requireHubToChoose(q: Queries, hubId: number): Promise<void> {
+  const hub = await q
+    .selectFrom('hubs')
+    .select(['id', 'retired_at'])
+    .where('id', '=', hubId)
+    .executeTakeFirst()
   if (!hub) throw new ApiError('hub_not_found')
+  refuseRetired(hub)
 }

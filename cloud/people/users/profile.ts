@@ -21,7 +21,7 @@ import { hubsWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { Flag } from '../../platform/store/table.ts'
-import { requireHubExists } from './bootstrap.ts'
+import { requireHubToChoose } from './bootstrap.ts'
 import { provenBy, takeProven, takingContacts } from './contacts.ts'
 import { registerPush, unregisterPush } from './push-configs.ts'
 
@@ -181,7 +181,7 @@ export async function currentHub(q: Queries, user: UserRow): Promise<HubSummary 
   return summarizeHub(hub)
 }
 
-/** Sets or clears a user's selected or default hub. Throws `hub_not_found`. */
+/** Sets or clears a user's selected or default hub. Throws as `requireHubToChoose`. */
 async function chooseHub(
   { db, runtime }: CloudContext,
   userId: number,
@@ -189,7 +189,7 @@ async function chooseHub(
 ): Promise<HubChoice> {
   const q = db.kysely
   const [hubId] = Object.values(choice)
-  if (hubId !== null) await requireHubExists(q, hubId!)
+  if (hubId !== null) await requireHubToChoose(q, hubId!)
   const user = await q
     .updateTable('users')
     .set({ ...choice, updated_at: runtime.clock.now() })
@@ -201,7 +201,8 @@ async function chooseHub(
 
 /** Clears the selection if it is this hub. Throws `hub_not_found`. */
 async function unselectHub({ db, runtime }: CloudContext, userId: number, hubId: number): Promise<void> {
-  await requireHubExists(db.kysely, hubId)
+  const hub = await db.kysely.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
+  if (!hub) throw new ApiError('hub_not_found')
   await db.kysely
     .updateTable('users')
     .set({ selected_hub_id: null, updated_at: runtime.clock.now() })

@@ -6,7 +6,7 @@ import type { IdentityClaims } from './credential.ts'
 
 /** Advice for callers with a wrong or misplaced credential. It never repeats the credential. */
 
-const asKey = 'an API key as `X-API-Key: lk_…`'
+const asKey = 'an API key as `X-API-Key: lk…`'
 const asToken = 'an identity token as `Authorization: Bearer …`'
 
 /** The request has no credential at the place that the route reads. */
@@ -48,7 +48,7 @@ export function notKey(apiKey: string): ApiError {
   if (prefixOf(apiKey) === undefined)
     return refusedKey(
       'it is malformed',
-      'The API key is not valid: it is `lk_`, 8 characters, `_` and 43 characters.',
+      'The API key is not valid: it is `lk_`, 8 characters, `_` and 43 characters. The number of the cell, if there is one, follows `lk`.',
     )
   return refusedKey('there is no such key', undefined)
 }

@@ -9,6 +9,7 @@ import {
   type SettingsTable,
   type Shown,
 } from '../../../protocol/model/program-settings.ts'
+import { fileProblem } from '../../../protocol/model/system-error.ts'
 import { hostsInClear, postgresAddress } from './postgres-url.ts'
 import { cloudLimits } from './limits.ts'
 import { serviceSettings, type storeSettings } from './settings.ts'
@@ -193,8 +194,7 @@ export function using<T>(setting: string, path: string, use: 'read' | 'used', wo
   try {
     return work()
   } catch (error) {
-    const { code = String(error) } = error as NodeJS.ErrnoException
-    throw new UsageError(`${setting}: ${path} cannot be ${use} (${code})`, { cause: error })
+    throw new UsageError(`${setting}: ${path} cannot be ${use}: ${fileProblem(error)}`, { cause: error })
   }
 }
 

@@ -1,3 +1,4 @@
+import { fileProblem } from '../../../protocol/model/system-error.ts'
 import { readFileSync } from 'node:fs'
 import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
 import { RUNNING_LOCK } from './advisory-locks.ts'
@@ -109,8 +110,7 @@ function fileOf(parameter: string, path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    const { code = String(error) } = error as NodeJS.ErrnoException
-    throw new DatabaseUnavailable(`its ${parameter} ${path} cannot be read (${code})`, error)
+    throw new DatabaseUnavailable(`its ${parameter} ${path} cannot be read: ${fileProblem(error)}`, error)
   }
 }
 

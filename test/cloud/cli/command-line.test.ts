@@ -3,12 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
-import { runCommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
+import { backupCommands } from '../../../cloud/cli/backup.ts'
+import { runCommandLine, type CommandLine, type Outcome } from '../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
 import { keyCommands } from '../../../cloud/cli/keys.ts'
 import { ownerCommands } from '../../../cloud/cli/owners.ts'
+import { releaseCommands } from '../../../cloud/cli/releases.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
 import { tableOf } from '../../../cloud/cli/table.ts'
+import { userCommands } from '../../../cloud/cli/users.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
@@ -271,3 +275,60 @@ test('a file that is unreadable or not JSON is refused in words', async () => {
   expect((await run(folder)).stderr).toBe(`error: ${folder}: it is a folder (EISDIR)\n`)
   expect((await run(file)).stderr).toMatch(/broken\.json is not valid JSON: /)
 })
+
+const NO_FOLDER = 'its file system takes no new folder (ENOTSUP)'
+const BELOW_FILE = 'a part of the path is no folder (ENOTDIR)'
+const ABSENT = 'there is no such file (ENOENT)'
+/** Each command writes to, or reads, a path that its operator names. */
+const refusedPaths: [string, (runtime: Runtime) => CommandLine, string, string][] = [
+  ['a backup in /proc', backupCommands, 'create --to /proc/nope', `/proc/nope cannot be used: ${NO_FOLDER}`],
+  [
+    'a backup below a file',
+    backupCommands,
+    'create --to /dev/null/x',
+    `/dev/null/x cannot be used: ${BELOW_FILE}`,
+  ],
+  [
+    'a list of backups in a file',
+    backupCommands,
+    'list --to /dev/null',
+    `/dev/null cannot be used: ${BELOW_FILE}`,
+  ],
+  ['a backup that is a folder', backupCommands, 'verify /proc', '/proc is not a file'],
+  ['a folder to restore', backupCommands, 'restore /proc', '/proc is not a file'],
+  ['keys of releases', releaseCommands, 'keygen --to /proc/nope', `/proc/nope cannot be used: ${NO_FOLDER}`],
+  [
+    'a release',
+    releaseCommands,
+    'add /nope.tar.gz --keys /nope',
+    `/nope/root.json cannot be used: ${ABSENT}`,
+  ],
+  [
+    "a customer's data",
+    userCommands,
+    'export 1 --to /proc/nope',
+    `--to: /proc/nope cannot be used: ${ABSENT}`,
+  ],
+  ["a hub's code", hubCommands, 'qr 1 --to /proc/nope', `--to: /proc/nope cannot be written: ${ABSENT}`],
+  [
+    "a hub's files",
+    hubCommands,
+    'export 1 --to /proc/nope',
+    `--to: /proc/nope cannot be written: ${NO_FOLDER}`,
+  ],
+]
+
+test.each(refusedPaths)(
+  '%s: a path that cannot be used is reported in words',
+  async (_, commands, line, why) => {
+    const user = { id: 1, identity: 'ada', is_anonymous: 0, created_at: 1, updated_at: 1 } as const
+    await db.kysely
+      .insertInto('users')
+      .values(user)
+      .onConflict((conflict) => conflict.doNothing())
+      .execute()
+    const { exitCode, stderr } = await runCommandLine(commands(runtime), line.split(' '), environment)
+    expect(stderr).toBe(`error: ${why}\n`)
+    expect([1, 2]).toContain(exitCode)
+  },
+)

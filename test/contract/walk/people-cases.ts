@@ -1,5 +1,5 @@
 import type { Call, RouteCases } from './call.ts'
-import type { World } from './world.ts'
+import { retireHub, type World } from './world.ts'
 
 const ada = { customer: 'ada' } as const
 const byAda =
@@ -96,7 +96,13 @@ export const peopleCases = {
   'consumer.profile.delete_image': { success: byAda() },
   'consumer.profile.select_hub': {
     success: byAda({ params: { hub_id: 1 } }),
-    errors: { hub_not_found: byAda({ params: { hub_id: 99 } }) },
+    errors: {
+      hub_not_found: byAda({ params: { hub_id: 99 } }),
+      async hub_not_accepting_orders(world) {
+        await retireHub(world)
+        return byAda({ params: { hub_id: 1 } })(world)
+      },
+    },
   },
   'consumer.profile.unselect_hub': {
     success: byAda({ params: { hub_id: 1 } }),
@@ -104,7 +110,13 @@ export const peopleCases = {
   },
   'consumer.profile.default_hub': {
     success: byAda({ body: { hub_id: 1 } }),
-    errors: { hub_not_found: byAda({ body: { hub_id: 99 } }) },
+    errors: {
+      hub_not_found: byAda({ body: { hub_id: 99 } }),
+      async hub_not_accepting_orders(world) {
+        await retireHub(world)
+        return byAda({ body: { hub_id: 1 } })(world)
+      },
+    },
   },
   'consumer.profile.register_push': {
     success: byAda({ body: { device_id: 'phone', push_token: 'secret', platform: 'ios' } }),

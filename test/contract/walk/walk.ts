@@ -19,7 +19,7 @@ import { walks, type WalkName } from './all-cases.ts'
 import { badCalls } from './bad-values.ts'
 import type { Call, RouteCases } from './call.ts'
 import { schemaDifferences } from './shape.ts'
-import { openWorld, type World } from './world.ts'
+import { openWorld, retireHub, type World } from './world.ts'
 
 const MINUTE = 60_000
 /**
@@ -225,10 +225,7 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, counted: ()
   if (route.interface === 'owner' && errorsOf(route).includes('hub_not_accepting_orders'))
     test('a retired hub is not changed', async () => {
       const { world, call } = await prepared()
-      await world.shop.context.db.kysely
-        .updateTable('hubs')
-        .set({ hub_status: 'retired', retired_at: world.shop.clock.now() })
-        .execute()
+      await retireHub(world)
       await refused(world, call, 'hub_not_accepting_orders', 'a retired hub')
     })
 

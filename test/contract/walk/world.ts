@@ -103,3 +103,10 @@ function bodyOf({ body, text, form }: Call): { body?: string | FormData } {
   for (const [name, value] of Object.entries(form)) for (const part of [value].flat()) data.append(name, part)
   return { body: data }
 }
+
+export async function retireHub({ shop }: World): Promise<void> {
+  await shop.context.db.kysely
+    .updateTable('hubs')
+    .set({ hub_status: 'retired', retired_at: shop.clock.now() })
+    .execute()
+}

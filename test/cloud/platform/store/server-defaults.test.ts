@@ -210,7 +210,7 @@ test.each([
   [
     'an authority that cannot be read',
     'postgres://u@127.0.0.1:1/db?sslmode=verify-ca&sslrootcert=/missing',
-    /its sslrootcert \/missing cannot be read \(ENOENT\)/,
+    /its sslrootcert \/missing cannot be read: there is no such file \(ENOENT\)/,
   ],
   [
     'a malformed address',
