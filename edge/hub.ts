@@ -3,6 +3,7 @@ import type { GpioLines, HardwareDescription } from '../protocol/model/hardware.
 import type { Log } from '../protocol/model/log.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
 import type { BoardVitals } from '../protocol/model/vitals.ts'
+import { HUB_CERTIFICATE } from '../protocol/mqtt/certificates.ts'
 import type { Heartbeat } from '../protocol/mqtt/session.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
@@ -107,6 +108,7 @@ export function createHub(options: HubOptions): Hub {
     core,
     software,
     desired: () => options.desired?.report(),
+    loginCertificate: () => options.certificates?.().find(({ name }) => name === HUB_CERTIFICATE),
     checkpoint,
     settings: settings.sync,
     vitals: () => vitalsOf(options, { core, outbox, controllers: opened }),

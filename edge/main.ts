@@ -16,7 +16,7 @@ import { quietly } from '../protocol/model/repeated-lines.ts'
 import type { Clock, Runtime } from '../protocol/model/runtime.ts'
 import { followFiles } from '../protocol/model/fresh-files.ts'
 import { stopper } from '../protocol/model/stopping.ts'
-import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
+import { certificateTime, HUB_CERTIFICATE, KnownCertificates } from '../protocol/mqtt/certificates.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
@@ -192,7 +192,11 @@ function followCertificates(
   clock: Clock,
   log: Log,
 ) {
-  const known = new KnownCertificates({ LOCAL_CERT: local.cert, MQTT_CA: mqtt.ca, hub: mqtt.client?.cert })
+  const known = new KnownCertificates({
+    LOCAL_CERT: local.cert,
+    MQTT_CA: mqtt.ca,
+    [HUB_CERTIFICATE]: mqtt.client?.cert,
+  })
   const pems = { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key }
   const endFollowing = followFiles({
     paths: pemPaths,
@@ -236,7 +240,7 @@ function hubTransport(
       log,
       now: () => time().certain,
       newKey: newKeyByProgram,
-      onRenewed: (cert) => known.renew({ hub: cert }),
+      onRenewed: (cert) => known.renew({ [HUB_CERTIFICATE]: cert }),
       againMs: certificateAgainMs,
     })
   const open = mqttTransport({

@@ -46,6 +46,8 @@ export interface SyncOptions {
   software: string
   /** What became of the desired state, for the hello. */
   desired?: () => Hello['desired']
+  /** The certificate with which the hub logs in; undefined if it uses a password. `endsAt`: milliseconds since the Unix epoch. */
+  loginCertificate?: (() => { endsAt: number } | undefined) | undefined
   checkpoint: Checkpoint
   settings: SyncSettings
   /** Figures of the board and the service. */

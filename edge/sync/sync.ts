@@ -108,13 +108,10 @@ export class Sync {
     this.#connectionsLost += 1
     const delayMs = backoffMs(this.#attempts++, settings.backoff, runtime.random)
     const user = hubUser(hubId)
-    if (isLoginRefused(reason))
-      this.#outage.failed(
-        reason,
-        { delayMs, user },
-        `the broker lets no ${user} in with this password: MQTT_PASSWORD is not its own, or hubId of HARDWARE is not this hub's number`,
-      )
-    else
+    if (isLoginRefused(reason)) {
+      const { shown, message } = this.#refusedLogin(reason)
+      this.#outage.failed(shown, { delayMs, user }, message)
+    } else
       this.#outage.failed(
         reason,
         { welcomed, delayMs },
@@ -123,6 +120,27 @@ export class Sync {
         welcomed ? 'info' : 'warn',
       )
     this.#cancelRetry = this.#clock.after(delayMs, () => this.#connect())
+  }
+
+  /** The reason of a refused login for people, and the message of the log. Brokers do not report which part is wrong. */
+  #refusedLogin(reason: string): { shown: string; message: string } {
+    const { hubId, loginCertificate } = this.#options
+    const user = hubUser(hubId)
+    const certificate = loginCertificate?.()
+    if (!certificate)
+      return {
+        shown: reason,
+        message: `the broker lets no ${user} in with this password: MQTT_PASSWORD is not its own, or hubId of HARDWARE is not this hub's number`,
+      }
+    const { endsAt } = certificate
+    const day = new Date(endsAt).toISOString().slice(0, 10)
+    const advice = 'enrol the hub again with a new claim code (larder enroll, or the page of the hub)'
+    const why =
+      endsAt <= this.#clock.now()
+        ? `it has expired on ${day}`
+        : `it is revoked, or the hub is not ${user} (it ends on ${day})`
+    const shown = `the broker refuses the certificate of this hub: ${why}`
+    return { shown, message: `${shown}: ${advice}` }
   }
 
   /** Heartbeats may arrive where batches do not. Time without a connection does not count. */

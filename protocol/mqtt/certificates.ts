@@ -136,6 +136,8 @@ const timesOf = (certificate: X509Certificate) => ({
   lifetimeMs: endOf(certificate) - Date.parse(certificate.validFrom),
 })
 
+/** The name of the certificate with which an enrolled hub logs in at its broker. */
+export const HUB_CERTIFICATE = 'hub'
 /** The name of the broker's certificate. */
 export const BROKER_CERTIFICATE = 'broker'
 

@@ -40,7 +40,20 @@ export function connectionProblem(error: Error): string {
   return error.message === '' ? (fields.code ?? error.name) : error.message
 }
 
+/** Alerts of TLS about the client's certificate. The versions of OpenSSL write different names before `ALERT`. */
+const ALERT = /^ERR_SSL_.*_ALERT_(.+)$/
+const certificateAlerts: Readonly<Record<string, string>> = {
+  CERTIFICATE_EXPIRED: 'it has expired',
+  CERTIFICATE_REVOKED: 'it is revoked',
+  CERTIFICATE_REQUIRED: 'it is absent',
+  CERTIFICATE_UNKNOWN: 'it is not accepted',
+  BAD_CERTIFICATE: 'it is not accepted',
+  UNKNOWN_CA: 'the broker does not know its authority',
+}
+
 function wordsOf(code: string, name: string, place: string): string | undefined {
+  const alert = certificateAlerts[ALERT.exec(code)?.[1] ?? '']
+  if (alert !== undefined) return `the broker refuses the client certificate: ${alert}`
   switch (code) {
     case 'ENOTFOUND':
       return `the name ${name} is unknown: check MQTT_URL and the name server (DNS)`

@@ -37,6 +37,8 @@ export interface HubLife {
   warnings: string[]
   /** For each requested new epoch of the ledger: whether the cloud is ahead of this store. */
   restarts: ('ahead' | undefined)[]
+  /** The certificate with which the hub logs in. */
+  certificate: { endsAt: number } | undefined
   /** The core finds no space for a new epoch. */
   isDiskFull: boolean
   changeHealth(): void
@@ -135,6 +137,7 @@ export function startHub(
     inbox,
     core,
     software: 'test 1',
+    loginCertificate: () => life.certificate,
     checkpoint,
     settings,
   })
@@ -149,6 +152,7 @@ export function startHub(
     order: [],
     warnings,
     restarts: [],
+    certificate: undefined,
     isDiskFull: false,
     changeHealth: () => onHealth(),
     gate,

@@ -58,6 +58,21 @@ describe('a session', () => {
   })
 
   test.each([
+    ['has expired', -86_400_000, /^the broker refuses the certificate of this hub: it has expired on \d{4}/],
+    ['is valid', 86_400_000, /^the broker refuses the certificate of this hub: it is revoked/],
+  ])('a refused login with a certificate that %s names the certificate, not the password', (_, ms, words) => {
+    const { clock, line, start } = setUp()
+    const hub = start()
+    hub.certificate = { endsAt: clock.now() + ms }
+    clock.advance(10)
+    line.up = false
+    line.cut('Connection refused: Not authorized')
+    expect(hub.warnings).toEqual([expect.stringMatching(words)])
+    expect(hub.warnings.join()).not.toContain('MQTT_PASSWORD')
+    expect(hub.sync.state().reason).toMatch(words)
+  })
+
+  test.each([
     ['getaddrinfo ENOTFOUND broker.example', { code: 'ENOTFOUND', hostname: 'broker.example' }, /DNS/],
     ['connect', { code: 'ECONNREFUSED', address: '::1', port: 8883 }, /::1 port 8883 refuses connections/],
     ['Connection refused: Bad username or password', {}, /refuses this user name or password/],

@@ -24,6 +24,14 @@ test.each([
     error('wrong version number', { code: 'ERR_SSL_WRONG_VERSION_NUMBER' }),
     'the port of MQTT_URL does not speak TLS: use mqtt:// or another port (ERR_SSL_WRONG_VERSION_NUMBER)',
   ],
+  [
+    error('sslv3 alert certificate expired', { code: 'ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED' }),
+    'the broker refuses the client certificate: it has expired (ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED)',
+  ],
+  [
+    error('ssl/tls alert certificate expired', { code: 'ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED' }),
+    'the broker refuses the client certificate: it has expired (ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED)',
+  ],
   [error('something else'), 'something else'],
 ])('the connection error %s is reported as: %s', (problem, words) => {
   expect(connectionProblem(problem)).toBe(words)
