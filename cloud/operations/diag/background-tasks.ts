@@ -6,6 +6,7 @@ import { every, holdsWithin } from '../../../protocol/model/runtime.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { reply, type Handlers, type Reply } from '../../platform/http/handler.ts'
+import type { Queries } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { background, isolated } from '../../platform/work/background.ts'
 import { schedule } from '../../platform/work/queue.ts'
@@ -97,13 +98,7 @@ function begin(
   const now = runtime.clock.now()
   const id = uuidv7(runtime)
   return db.transact(async ({ q }) => {
-    await q
-      .updateTable('task_runs')
-      .set({ state: 'FAILURE', error: 'its process ended', finished_at: now })
-      .where('task', '=', task)
-      .where('state', '=', 'STARTED')
-      .where('leased_until', '<=', now)
-      .execute()
+    await endDead(q, task, now)
     await q
       .insertInto('task_runs')
       .values({
@@ -128,6 +123,16 @@ function begin(
     return run && { run, isMine: run.id === id }
   })
 }
+
+/** Ends a run whose process has been silent for too long. */
+const endDead = (q: Queries, task: TaskName, now: number) =>
+  q
+    .updateTable('task_runs')
+    .set({ state: 'FAILURE', error: 'its process ended', finished_at: now })
+    .where('task', '=', task)
+    .where('state', '=', 'STARTED')
+    .where('leased_until', '<=', now)
+    .execute()
 
 const write = (
   { db }: CloudContext,
@@ -162,7 +167,11 @@ export function taskHandlers(
       context.db.kysely.selectFrom('task_runs').selectAll().where('id', '=', run.id).executeTakeFirstOrThrow()
     let row = run
     // The run may belong to another call or process.
-    await holdsWithin(context.runtime.clock, TASK_LEASE_MS, async () => {
+    const { clock } = context.runtime
+    await holdsWithin(clock, TASK_LEASE_MS, async () => {
+      row = await read()
+      if (row.state !== 'STARTED' || row.leased_until > clock.now()) return row.state !== 'STARTED'
+      await endDead(context.db.kysely, task, clock.now())
       row = await read()
       return row.state !== 'STARTED'
     })

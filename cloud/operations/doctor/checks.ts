@@ -128,7 +128,10 @@ const databaseChecks = (
     const db = await database()
     if (!db || (await db.isEmpty())) return undefined
     return (await needsMigration(db.kysely, db.kind))
-      ? warn('the schema is older than this software', 'The next start migrates it. Make a backup first.')
+      ? warn(
+          'a migration is waiting: the schema is older than this software',
+          'The next start migrates it. Make a backup first.',
+        )
       : ok('the schema is that of this software')
   },
   async 'database clock'() {
@@ -202,14 +205,26 @@ const backupChecks = (config: CloudConfig, runtime: Runtime): Checks => ({
   },
 })
 
+/** Whether tables or columns of this software may be absent. */
+const isMigrationWaiting = ({ kysely, kind }: CloudDatabase): Promise<boolean> =>
+  needsMigration(kysely, kind).catch(() => false)
+
 const stateChecks = (database: FindDatabase, { clock }: Runtime): Checks => {
   const counted =
     (query: string, judge: (count: number) => ReturnType<Check>): Check =>
     async () => {
       const db = await database()
       if (!db || (await db.isEmpty())) return undefined
-      const { rows } = await sql.raw<{ count: number | string }>(query).execute(db.kysely)
-      return judge(Number(rows[0]!.count))
+      try {
+        const { rows } = await sql.raw<{ count: number | string }>(query).execute(db.kysely)
+        return judge(Number(rows[0]!.count))
+      } catch (error) {
+        if (!(await isMigrationWaiting(db))) throw error
+        return warn(
+          'not checked, because a migration is waiting',
+          'Start the service, which migrates the database. Then run the doctor again.',
+        )
+      }
     }
   const since = (ms: number): number => clock.now() - ms
   return {

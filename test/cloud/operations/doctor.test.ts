@@ -8,11 +8,15 @@ import { expect, onTestFinished, test } from 'vitest'
 import { buildChecks, cloudChecks } from '../../../cloud/operations/doctor/checks.ts'
 import { readCloudConfig } from '../../../cloud/platform/settings/config.ts'
 import { openDatabase, type CloudDatabase } from '../../../cloud/platform/store/database.ts'
+import { migrate } from '../../../cloud/platform/store/migrate.ts'
 import { openSealer } from '../../../cloud/platform/store/sealer.ts'
+import { randomHex } from '../../../protocol/model/ids.ts'
 import { diskChecks, runDoctor, type CheckResult, type DoctorReport } from '../../../protocol/model/doctor.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { makeAuthority } from '../../support/certificate.ts'
+import { administrate, databaseAt } from '../../support/postgres.ts'
 import { freePorts } from '../../support/ports.ts'
+import { releasedStatements } from '../platform/store/released.ts'
 import { STRIPE_KEY, startStripeServer } from '../support/stripe/server.ts'
 
 type Environment = Record<string, string>
@@ -220,6 +224,37 @@ test.each(faults)('with %s the check “%s” of the cloud is %s', async (_fault
   expect(check?.advice === undefined).toBe(result === 'OK')
   // The general sentence names no remedy.
   expect(check?.advice ?? '').not.toContain('the named file')
+})
+
+const postgres = process.env['TEST_POSTGRES_URL']
+const kinds = ['sqlite', ...(postgres === undefined ? [] : ['postgres'])] as const
+
+/** A database as the first release made it, and its address. */
+async function oldDatabase(kind: (typeof kinds)[number], folder: string): Promise<string> {
+  let url = `sqlite:${join(folder, 'old.sqlite')}`
+  if (kind === 'postgres') {
+    const name = `larder_test_${randomHex(runtime.random, 8)}`
+    await administrate(postgres!, `create database ${name}`)
+    onTestFinished(() => administrate(postgres!, `drop database ${name} with (force)`))
+    url = databaseAt(postgres!, name)
+  }
+  const db = openDatabase({ url })
+  await migrate(db.kysely, db.kind, { first: releasedStatements(db.kind), numbered: [] })
+  await db.close()
+  return url
+}
+
+test.each(kinds)('a database of schema 1 [%s] fails no check, and a migration is reported', async (kind) => {
+  const { checks } = await examine(async ({ folder }) => {
+    chmodSync(join(folder, 'larder.sqlite'), 0o600)
+    return { DATABASE_URL: await oldDatabase(kind, folder) }
+  })
+  expect(checks.filter(({ result }) => result === 'FAIL')).toEqual([])
+  const waiting = checks.filter(({ message }) => message.includes('a migration is waiting'))
+  expect(waiting.map(({ name, result }) => [name, result])).toEqual([
+    ['schema', 'WARN'],
+    ['contacts', 'WARN'],
+  ])
 })
 
 test.each([

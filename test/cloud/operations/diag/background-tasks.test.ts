@@ -140,6 +140,40 @@ onEachDatabase('background tasks', (open) => {
     expect(work.runs()).toBe(1)
   })
 
+  test('a call that waits for a run of a dead process ends when the lease of that run ends', async () => {
+    const { call, key, context, runtime } = await openCloud({
+      db: await open(),
+      handlersOf: (given) => taskHandlers(given, tasksOf(given, 'asked', gate().run)),
+    })
+    const { clock } = runtime
+    const values = {
+      id: 'dead',
+      task: 'bestsellers',
+      process_id: 'dead',
+      state: 'STARTED',
+      leased_until: clock.now() + 1000,
+      started_at: clock.now(),
+    } as const
+    await context.db.kysely.insertInto('task_runs').values(values).execute()
+    let answer: unknown
+    const timers = clock.pending
+    const asked = call('GET', '/diag/bg_tasks/bestsellers?sync_mode=true', {
+      key: await key(['diag:write']),
+    }).then((given) => (answer = given))
+    await expect.poll(() => clock.pending > timers, { timeout: 15_000 }).toBe(true)
+    clock.advance(1000)
+    const answered = async (): Promise<boolean> => {
+      await clock.pass(1)
+      return answer !== undefined
+    }
+    await expect.poll(answered, { timeout: 15_000 }).toBe(true)
+    expect(await asked).toMatchObject({
+      status: 200,
+      json: { task_id: 'dead', state: 'FAILURE', error: 'its process ended' },
+    })
+    expect(clock.now()).toBeLessThan(values.started_at + TASK_LEASE_MS)
+  })
+
   test('a failed run returns its failure without internals, and the next run is separate', async () => {
     let isBroken = true
     const run = () =>
