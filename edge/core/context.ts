@@ -81,6 +81,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'>
   images: readonly FirmwareImage[]
   /** By controller id: the firmware of its own board on the present connection. */
   firmware: Map<string, BoardFirmware>
+  /** By controller id: when it last had a known firmware, or was ordered to run one; on the monotonic clock. */
+  firmwareSeenAt: Map<string, number>
   /** The outcome that was noted last, and the rollout of the release that ran then. */
   firmwareOutcome: { rollout: string | null; outcome: FirmwareOutcome } | undefined
   controllers: Controllers

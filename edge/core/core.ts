@@ -164,6 +164,7 @@ function partsOf(options: CoreOptions) {
     storeId: storeIdOf(store, state, runtime.random),
     images: options.images ?? [],
     firmware: new Map(),
+    firmwareSeenAt: new Map(),
     firmwareOutcome: undefined,
     otherBoards: new Map(),
     ownBoots: new Map(),

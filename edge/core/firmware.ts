@@ -33,8 +33,12 @@ export function meetFirmware(context: Context, controller: string): void {
 }
 
 /** The connection is lost. A controller that restarts for its new firmware stays the only one under update. */
-export function loseFirmware({ firmware }: Context, controller: string): void {
-  if (firmware.get(controller)?.isSwitching !== true) firmware.delete(controller)
+export function loseFirmware(context: Context, controller: string): void {
+  const { firmware } = context
+  const board = firmware.get(controller)
+  if (board?.isSwitching === true) return
+  if (board?.about) noteSeen(context, controller)
+  firmware.delete(controller)
 }
 
 /** The controller reports its firmware. */
@@ -42,9 +46,16 @@ export function noteFirmware(context: Context, controller: string, about: FrameB
   const board = context.firmware.get(controller)
   if (!board) return
   Object.assign(board, { about, isWaiting: false, waitsSince: undefined })
+  noteSeen(context, controller)
   const attempt = attemptOf(context, controller)
-  if (attempt && !about.trial && about.build >= attempt.build) setAttempt(context, controller, undefined)
+  if (!attempt || about.trial) return
+  if (about.build >= attempt.build) setAttempt(context, controller, undefined)
+  else if (attempt.isSilent && attempt.tries < context.settings.firmware.tries)
+    setAttempt(context, controller, { ...attempt, error: null, isSilent: undefined })
 }
+
+const noteSeen = ({ firmwareSeenAt, runtime }: Context, controller: string): void =>
+  void firmwareSeenAt.set(controller, runtime.clock.monotonic())
 
 /** The controller took a request, or refused it. */
 export function noteFirmwareAnswer(
@@ -103,14 +114,42 @@ function noteRefused(
 
 /** Requests the next step of each controller. Returns the milliseconds until time alone requires a step. */
 export function watchFirmware(context: Context): number | undefined {
-  noteOutcome(context)
   const { firmware, images, layout } = context
+  const silences = layout.controllers.map((controller) => watchSilence(context, controller))
+  noteOutcome(context)
   if (images.length === 0) return undefined
-  const waits = layout.controllers.flatMap((controller) => {
+  const steps = layout.controllers.map((controller) => {
     const board = firmware.get(controller)
-    return (board && takeStep(context, controller, board)) ?? []
+    return board && takeStep(context, controller, board)
   })
+  const waits = [...silences, ...steps].filter((ms) => ms !== undefined)
   return waits.length > 0 ? Math.min(...waits) : undefined
+}
+
+/** The image that the controller was ordered to run, while its firmware is unknown since then. */
+function awaitedImage(context: Context, controller: string): FirmwareImage | undefined {
+  const attempt = attemptOf(context, controller)
+  if (!attempt || attempt.tries === 0) return undefined
+  const board = context.firmware.get(controller)
+  const isAwaited = board?.isSwitching === true || (attempt.error === null && !board?.about)
+  return isAwaited ? context.images.find(({ sum }) => sum === attempt.sum) : undefined
+}
+
+/** Gives a firmware up if its controller does not report after the order to run it. The board may be defective. */
+function watchSilence(context: Context, controller: string): number | undefined {
+  const { firmware, firmwareSeenAt, devices, runtime, startedAt, settings } = context
+  const image = awaitedImage(context, controller)
+  if (!image) return undefined
+  const { silentMs } = settings.firmware
+  const leftMs = (firmwareSeenAt.get(controller) ?? startedAt) + silentMs - runtime.clock.monotonic()
+  if (leftMs > 0) return leftMs
+  // The other controllers are no longer held up by this one.
+  if (devices.isUp(controller)) firmware.set(controller, { ...newBoard(), about: null })
+  else firmware.delete(controller)
+  const minutes = Math.round(silentMs / 60_000)
+  const error = `the controller has not reported its firmware within ${minutes} minutes after its update`
+  giveUp(context, controller, image, { error, isSilent: true })
+  return undefined
 }
 
 function takeStep(context: Context, controller: string, board: BoardFirmware): number | undefined {
@@ -134,7 +173,9 @@ function takeStep(context: Context, controller: string, board: BoardFirmware): n
       state.operations.open().length === 0 &&
       cycling.size === 0 &&
       state.acceptances.open() === undefined,
-    isAlone: [...firmware].every(([id, other]) => id === controller || !isUpdating(other)),
+    isAlone:
+      [...firmware].every(([id, other]) => id === controller || !isUpdating(other)) &&
+      layout.controllers.every((id) => id === controller || !awaitedImage(context, id)),
     restMs: Math.max(0, board.notBefore - now),
     afterMs: Math.max(0, startedAt + settings.firmware.afterMs - now),
     maxTries: settings.firmware.tries,
@@ -164,6 +205,7 @@ function perform(
       return send({ type: 'BLK', at: step.at, data: step.data })
     case 'use':
       countTry(context, controller, step.image)
+      noteSeen(context, controller)
       return send({ type: 'USE', sum: step.image.sum })
     case 'give_up':
       return giveUp(context, controller, step.image, step)

@@ -220,6 +220,11 @@ export const coreSettings = {
       3,
       'Number of attempts to run a firmware, after which the hub gives it up and raises an alarm.',
     ),
+    /** The trial of a firmware takes at most 3 minutes. */
+    silentMs: duration(
+      15 * 60_000,
+      'Time after which the hub gives a firmware up, if the controller has not reported since it was ordered to run it.',
+    ),
     /** Number of boards on the line of a controller that may fail at an image. The last verdict does not end with its board. */
     boards: 3,
   }),

@@ -13,6 +13,9 @@ import {
   switches,
 } from '../support/firmware-bench.ts'
 
+const SILENT =
+  'controller bins: firmware 2: the controller has not reported its firmware within 15 minutes after its update'
+
 describe('a verdict about a firmware', () => {
   test('another board on the line begins again, and the other controllers get the image that its former board failed at', () => {
     const bench = hubWithVerdict()
@@ -109,5 +112,44 @@ describe('a verdict about a firmware', () => {
       bench.core.takeOverController('bins')
     }
     expect(switches(bench)).toBe(9)
+  })
+
+  test('a controller that is silent after its update fails the rollout after 15 minutes, and is not tried while it is silent', () => {
+    const bench = hubWith()
+    expect(bench.runUntil(() => switches(bench) === 1, 60 * MINUTE)).toBe(true)
+    bench.room.power('off', 'bins')
+    bench.run(10 * MINUTE)
+    expect([failed(bench), bench.firmwareOutcomes]).toEqual([[], ['pending']])
+    bench.run(6 * MINUTE)
+    expect(failed(bench)).toEqual([SILENT])
+    expect(bench.firmwareOutcomes).toEqual(['pending', { error: SILENT }])
+    bench.restart()
+    bench.run(40 * MINUTE)
+    expect([switches(bench), failed(bench), builds(bench).slice(1)]).toEqual([0, [SILENT], OLD.slice(1)])
+    bench.room.power('on', 'bins')
+    bench.run(5 * MINUTE)
+    expect([builds(bench), failed(bench), bench.firmwareOutcomes.at(-1)]).toEqual([NEW, [], 'done'])
+  })
+
+  test('a hub that starts after its controller became silent reports it after 15 minutes, too', () => {
+    const bench = hubWithVerdict({ error: null, tries: 1 })
+    bench.room.power('off', 'bins')
+    bench.begin()
+    bench.run(14 * MINUTE)
+    expect(failed(bench)).toEqual([])
+    bench.run(2 * MINUTE)
+    expect([failed(bench), bench.firmwareOutcomes.at(-1)]).toEqual([[SILENT], { error: SILENT }])
+  })
+
+  test('a controller that returns after each silent update is given up after the third one', () => {
+    const bench = hubWith()
+    for (let round = 1; round <= 5; round += 1) {
+      if (!bench.runUntil(() => switches(bench) === round, 20 * MINUTE)) break
+      bench.room.power('off', 'bins')
+      bench.run(16 * MINUTE)
+      expect(failed(bench)).toEqual([SILENT])
+      bench.room.power('on', 'bins')
+    }
+    expect([switches(bench), failed(bench)]).toEqual([3, [SILENT]])
   })
 })
