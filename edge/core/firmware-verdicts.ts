@@ -1,5 +1,6 @@
 import type { FirmwareOutcome } from '../desired/desired-states.ts'
 import type { FirmwareImage } from '../hardware/firmware-images.ts'
+import { StorageError } from '../journal/storage-error.ts'
 import type { Context } from './context.ts'
 import { isHeldByUpdate, type FirmwareAttempt } from './firmware-step.ts'
 import { checkUpdates, firmwareAttempts } from './housekeeping.ts'
@@ -112,19 +113,33 @@ function newAttempt(context: Context, controller: string, image: FirmwareImage):
 const memoryOf = ({ state }: Context, controller: string): string | undefined =>
   state.controllers.find(controller)?.memory_id
 
-/**
- * The rollout of the hub's release waits for the firmware, and counts the hub as failed if it is given up (MQTT SPEC §12). The
- * outcome counts only after a commit: a hub that cannot store anything has not confirmed its release.
- */
+/** The rollout of the hub's release waits for the firmware, and counts the hub as failed if it is given up (MQTT SPEC §12). */
 export function noteOutcome(context: Context): void {
   const { store, desired } = context
-  if (!desired || store.failure() !== undefined) return
+  if (!desired) return
   const noted = { rollout: rolloutOf(context), outcome: outcomeOf(context) }
   if (JSON.stringify(noted) === JSON.stringify(context.firmwareOutcome)) return
   store.afterCommit(() => {
+    if (!context.firmwareOutcome && !canStore(context)) return
     context.firmwareOutcome = noted
     desired.noteFirmware(noted.rollout, noted.outcome)
   })
+}
+
+/**
+ * Proves by a row that this process can store something; otherwise it has not confirmed its release. A transaction without a
+ * change commits on a full disk, too.
+ */
+function canStore({ store, state }: Context): boolean {
+  if (store.failure() !== undefined) return false
+  const { facts } = state
+  try {
+    store.transact(() => facts.set('proven_starts', facts.get('proven_starts') + 1))
+    return true
+  } catch (error) {
+    if (error instanceof StorageError) return false
+    throw error
+  }
 }
 
 /** Only a verdict of the present rollout fails it: the operator knows an earlier one by its alarm. */

@@ -85,6 +85,8 @@ const facts = {
   life: Life.default({ isOpen: false, crashes: [], words: null, restarts: 0, last: null }),
   /** The last stored clock mark. */
   clock: ClockMark.nullable().default(null),
+  /** Number of processes of the service that have stored something. */
+  proven_starts: z.int().default(0),
   /** By controller: the update of its firmware that has begun, or that was given up. */
   firmware: z.record(z.string(), Attempt).default({}),
 }
