@@ -40,6 +40,28 @@ describe('people, mails and logs in the owner’s console', () => {
   })
 
   browserTest(
+    'the page of API keys names the time zone of its times, and rights have plain names',
+    async () => {
+      const { kysely } = at.shop.context.db
+      await kysely.updateTable('hubs').set({ timezone: 'America/Chicago' }).execute()
+      const page = await signInAt(browser, served, { as: 'Owner', how: { width: 1400 }, where: '/keys' })
+      const form = page.locator('[data-card="new"]')
+      await form.getByLabel('Name').fill('till')
+      await form.getByLabel('Read hubs and their state hubs:read').waitFor()
+      await form.getByRole('button', { name: 'Issue the key' }).click()
+      const key = page.locator('[data-key]', { hasText: 'till' })
+      await key.getByText('Rights:').click()
+      await key.getByText('Read orders and payments').waitFor()
+      await picture(page, 'owner-keys-rights-1400-light')
+      await page.setViewportSize({ width: 390, height: 844 })
+      await picture(page, 'owner-keys-rights-390-light')
+      expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
+      await page.locator('[data-zone]', { hasText: 'America/Chicago' }).waitFor()
+    },
+    TEST_MS,
+  )
+
+  browserTest(
     'an owner reads the log of a hub by level, and switches the morning mail of a person on, who agrees by the link',
     async () => {
       await at.connectHub()

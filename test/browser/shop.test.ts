@@ -123,10 +123,13 @@ describe('the shop', () => {
       await shown.getByLabel('Test card: the bank declines').check()
       await shown.locator('[data-pay]').click()
       await moving(shown.getByText(/The bank declined the card: .* You paid nothing/).waitFor())
+      const focused = () => shown.evaluate('document.activeElement.tagName')
+      await expect.poll(focused, { timeout: PATIENCE_MS }).toBe('BUTTON')
       await shown.getByLabel('Test card: the bank asks its holder').check()
       await shown.locator('[data-pay]').click()
       await moving(shown.getByRole('button', { name: 'Confirm the payment' }).click())
       await status(shown, 'QUEUED')
+      await expect.poll(focused, { timeout: PATIENCE_MS }).toBe('H1')
     },
     TEST_MS,
   )

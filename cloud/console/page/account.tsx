@@ -5,7 +5,7 @@ import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
-import { act, Card, Field, Heading, Loaded } from './parts.tsx'
+import { act, Card, Field, Heading, Loaded, useZone, ZoneNote } from './parts.tsx'
 import { callSession, deviceLabel, OtherAddress } from './passkey.tsx'
 import { hubWords, roleWords } from './role-words.ts'
 import { session } from './session.ts'
@@ -20,6 +20,7 @@ interface Passkey {
 export function AccountPage(): JSX.Element {
   const { name, email, roles } = session.value!
   const found = useData(() => callSession<{ data: Passkey[] }>('GET', 'passkeys'), ['passkeys'])
+  const zone = useZone()
   async function add(): Promise<void> {
     const begun = await callSession<{ registration: PublicKeyCredentialCreationOptionsJSON }>(
       'POST',
@@ -51,9 +52,11 @@ export function AccountPage(): JSX.Element {
               <p class="text-sm quiet">
                 Add a passkey on each device that you use, so that a lost device does not lock you out.
               </p>
+              <ZoneNote zone={zone} />
               <ul>
                 {data.map((passkey, index) => (
                   <PasskeyLine
+                    zone={zone}
                     key={passkey.id}
                     passkey={passkey}
                     label={passkey.label ?? `Passkey ${index + 1}`}
@@ -81,9 +84,10 @@ interface LineProps {
   passkey: Passkey
   label: string
   isOnly: boolean
+  zone: string | undefined
 }
 
-function PasskeyLine({ passkey: { id, created_at }, label, isOnly }: LineProps): JSX.Element {
+function PasskeyLine({ passkey: { id, created_at }, label, isOnly, zone }: LineProps): JSX.Element {
   const [isOpen, setOpen] = useState(false)
   function rename(event: SubmitEvent): void {
     const { label: typed = '' } = textsOf(event)
@@ -96,7 +100,7 @@ function PasskeyLine({ passkey: { id, created_at }, label, isOnly }: LineProps):
     <li class="border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center" data-passkey={id}>
       <span class="grow min-w-0">
         <b class="break-words">{label}</b>
-        <span class="block quiet text-sm">created {time(created_at)}</span>
+        <span class="block quiet text-sm">created {time(created_at, zone)}</span>
       </span>
       <button
         class="btn btn-sm min-h-9"

@@ -8,7 +8,7 @@ import { attempt } from '../../../protocol/ui/notices.tsx'
 import { address, setQuery } from './address.ts'
 import { useData } from './data.ts'
 import { time, words } from './format.ts'
-import { Card, Field, Heading, HubSelect, Loaded, Nothing } from './parts.tsx'
+import { Card, Field, Heading, HubSelect, Loaded, Nothing, useZone, ZoneNote } from './parts.tsx'
 import { all, saveCsv } from './session.ts'
 
 const PAGE = 50
@@ -25,6 +25,7 @@ export function AuditPage(): JSX.Element {
   const { query: given } = address.value
   const [most, setMost] = useState(PAGE)
   const hub = Number(given.get('hub')) || undefined
+  const zone = useZone(hub)
   const filter = Object.fromEntries(
     fields.flatMap(([name]) => (given.get(name) ? [[name, given.get(name)!]] : [])),
   )
@@ -70,10 +71,11 @@ export function AuditPage(): JSX.Element {
       <Loaded of={found}>
         {(records) => (
           <Card name="audit">
+            <ZoneNote zone={zone} />
             {records.length === 0 && <Nothing>No record matches.</Nothing>}
             <ul>
               {records.map((record) => (
-                <Line key={record.id} record={record} />
+                <Line key={record.id} record={record} zone={zone} />
               ))}
             </ul>
             {records.length >= most && (
@@ -94,11 +96,11 @@ const detailOf = (detail: Readonly<Record<string, unknown>>): string =>
     .map(([name, value]) => `${words(name)} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(', ')
 
-function Line({ record }: { record: AuditRecord }): JSX.Element {
+function Line({ record, zone }: { record: AuditRecord; zone: string | undefined }): JSX.Element {
   const { at, actor, action, hub_id, object, result, detail } = record
   return (
     <li class="border-b border-base-300 py-2 text-sm grid gap-x-3 sm:grid-cols-[11rem_14rem_1fr]">
-      <span class="quiet">{time(at)}</span>
+      <span class="quiet">{time(at, zone)}</span>
       <span class="break-all">{actor.replace(/^(key|identity|person|user):/, '')}</span>
       <span class="min-w-0 break-words">
         <b>{words(action)}</b> {object}

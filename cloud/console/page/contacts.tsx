@@ -6,7 +6,7 @@ import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
-import { act, Card, Field, Loaded, Nothing } from './parts.tsx'
+import { act, Card, Field, Loaded, Nothing, useZone } from './parts.tsx'
 import { hubWords } from './role-words.ts'
 import { ask, can } from './session.ts'
 
@@ -65,6 +65,7 @@ interface OwnerProps {
 function OwnerContacts({ owner, contacts, isOnly, sendsMail }: OwnerProps): JSX.Element {
   const { name, hub_ids, reaches_all } = owner
   const [hub] = hub_ids
+  const zone = useZone(hub)
   return (
     <section class={isOnly ? '' : 'mt-4'} aria-label={`Mails of ${name}`}>
       {!isOnly && (
@@ -79,7 +80,7 @@ function OwnerContacts({ owner, contacts, isOnly, sendsMail }: OwnerProps): JSX.
           {contacts.length === 0 && <Nothing>Nobody gets mails yet.</Nothing>}
           <ul>
             {contacts.map((contact) => (
-              <ContactLine key={contact.id} hub={hub} contact={contact} sendsMail={sendsMail} />
+              <ContactLine key={contact.id} hub={hub} contact={contact} sendsMail={sendsMail} zone={zone} />
             ))}
           </ul>
           {can('people:write') && <ContactForm hub={hub} />}
@@ -89,18 +90,22 @@ function OwnerContacts({ owner, contacts, isOnly, sendsMail }: OwnerProps): JSX.
   )
 }
 
-function stateOf({ confirmed, confirmation_mailed_at: asked, severity }: Contact): string {
+function stateOf(
+  { confirmed, confirmation_mailed_at: asked, severity }: Contact,
+  zone: string | undefined,
+): string {
   if (confirmed) return severityWords[severity]
-  return asked === null ? 'not asked yet, gets no mails' : `asked ${time(asked)}, has not agreed yet`
+  return asked === null ? 'not asked yet, gets no mails' : `asked ${time(asked, zone)}, has not agreed yet`
 }
 
 interface LineProps {
   hub: number
   contact: Contact
   sendsMail: boolean
+  zone: string | undefined
 }
 
-function ContactLine({ hub, contact, sendsMail }: LineProps): JSX.Element {
+function ContactLine({ hub, contact, sendsMail, zone }: LineProps): JSX.Element {
   const { id, email, name, morning_mail, confirmed } = contact
   const mayChange = can('people:write')
   return (
@@ -109,7 +114,7 @@ function ContactLine({ hub, contact, sendsMail }: LineProps): JSX.Element {
         <b>{name ?? email}</b>
         <span class="block text-sm quiet break-words">
           {name !== null && `${email}, `}
-          {stateOf(contact)}
+          {stateOf(contact, zone)}
         </span>
       </span>
       <label class="touch flex items-center gap-2">

@@ -23,8 +23,8 @@ export const addDays = (day: string, days: number): string =>
 export const weekday = (day: string): string =>
   new Date(`${day}T00:00:00Z`).toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' })
 
-/** `Thu, Nov 26, 2:05 PM`, in the time zone of the hub or of the browser. */
-export const time = (instant: string, timeZone?: string): string =>
+/** `Thu, Nov 26, 2:05 PM`, in a time zone of a hub. Until it is read: in that of the browser. */
+export const time = (instant: string, timeZone: string | undefined): string =>
   new Date(instant).toLocaleString('en', {
     ...(instant.slice(0, 4) === today().slice(0, 4) ? { weekday: 'short' } : { year: 'numeric' }),
     month: 'short',

@@ -5,7 +5,18 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { address, setQuery } from './address.ts'
 import { useData } from './data.ts'
 import { time } from './format.ts'
-import { act, Card, Field, Heading, HubSelect, Loaded, Nothing, useHubs } from './parts.tsx'
+import {
+  act,
+  Card,
+  Field,
+  Heading,
+  HubSelect,
+  Loaded,
+  Nothing,
+  useHubs,
+  useZone,
+  ZoneNote,
+} from './parts.tsx'
 import { all, ask, can, imageAt, session } from './session.ts'
 
 const PAGE = 20
@@ -26,6 +37,7 @@ export function MaintenancePage(): JSX.Element {
     [hub, most],
   )
   const { data: hubs = [] } = useHubs()
+  const zone = useZone(hub)
   return (
     <>
       <Heading text="Maintenance" />
@@ -33,6 +45,7 @@ export function MaintenancePage(): JSX.Element {
         <HubSelect value={hub} all="All hubs" onPick={(id) => setQuery({ hub: String(id ?? '') })} />
       </Card>
       {can('maintenance:write') && <NewReport hub={hub ?? hubs[0]?.id} />}
+      <ZoneNote zone={zone} />
       <Loaded of={found}>
         {(reports) => (
           <div class="grid gap-3 md:grid-cols-2">
@@ -45,6 +58,7 @@ export function MaintenancePage(): JSX.Element {
               <Report
                 key={report.id}
                 report={report}
+                zone={zone}
                 hub={hubs.find(({ id }) => id === report.hub_id)?.name ?? `Hub ${report.hub_id}`}
               />
             ))}
@@ -60,13 +74,20 @@ export function MaintenancePage(): JSX.Element {
   )
 }
 
-function Report({ report, hub }: { report: MaintenanceReport; hub: string }): JSX.Element {
+interface ReportProps {
+  report: MaintenanceReport
+  /** Its name. */
+  hub: string
+  zone: string | undefined
+}
+
+function Report({ report, hub, zone }: ReportProps): JSX.Element {
   const { name, service_type, submitted_by, submitted_at, description, components_serviced } = report
   return (
     <Card name={`report-${report.id}`}>
       <h2 class="font-semibold break-words">{name}</h2>
       <p class="text-sm quiet">
-        {hub}, {service_type.toLowerCase()}, by {submitted_by}, {time(submitted_at)}
+        {hub}, {service_type.toLowerCase()}, by {submitted_by}, {time(submitted_at, zone)}
         {report.hub_tested !== null && `, tested: ${report.hub_tested}`}
       </p>
       {components_serviced.length > 0 && <p class="text-sm">Serviced: {components_serviced.join(', ')}</p>}

@@ -115,6 +115,25 @@ export const act = async (what: string, work: () => Promise<unknown>): Promise<v
 /** The hubs of the person. */
 export const useHubs = () => useData(() => ask('GET /owners/hubs'), ['hubs'])
 
+/** The time zone of a hub. Without a hub: that of the first hub that the person reaches. */
+export function useZone(hubId?: number): string | undefined {
+  const { data: hubs } = useHubs()
+  const id = hubId ?? hubs?.[0]?.id
+  const read = async () =>
+    id === undefined
+      ? undefined
+      : (await ask('GET /owners/hubs/get_hub_info/', { query: { hub_id: id } })).timezone
+  return useData(read, ['zone', id]).data
+}
+
+/** Names the time zone of the times on a page. */
+export const ZoneNote = ({ zone }: { zone: string | undefined }): JSX.Element | null =>
+  zone === undefined ? null : (
+    <p class="quiet text-sm mb-2" data-zone>
+      Times are in the time zone {zone}.
+    </p>
+  )
+
 /** A field with its label. */
 export const Field = ({ label, children }: { label: string; children: ComponentChildren }): JSX.Element => (
   <label class="grid gap-1 text-sm min-w-0">

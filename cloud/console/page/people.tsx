@@ -1,14 +1,14 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Key } from '../../../protocol/contract/owner-people.ts'
-import { roleNames, roleScopes, type RoleName } from '../../../protocol/model/scopes.ts'
+import { isScope, roleNames, roleScopes, type RoleName } from '../../../protocol/model/scopes.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Contacts } from './contacts.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
-import { act, Card, Field, Heading, Loaded, Nothing, useHubs } from './parts.tsx'
-import { hubWords, roleChoices } from './role-words.ts'
+import { act, Card, Field, Heading, Loaded, Nothing, useHubs, useZone, ZoneNote } from './parts.tsx'
+import { hubWords, roleChoices, scopeWords } from './role-words.ts'
 import { Secret } from './secret.tsx'
 import { ask, can } from './session.ts'
 
@@ -51,6 +51,7 @@ const LINE = 'border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center'
 /** People with a role at the hubs. */
 export function PeoplePage(): JSX.Element {
   const found = useData(() => ask('GET /owners/people'), ['people'])
+  const zone = useZone()
   function grant(event: SubmitEvent): void {
     const { identity = '', role } = textsOf(event)
     const form = event.currentTarget as HTMLFormElement
@@ -63,6 +64,7 @@ export function PeoplePage(): JSX.Element {
   return (
     <>
       <Heading text="People" />
+      <ZoneNote zone={zone} />
       <Loaded of={found}>
         {({ data }) => (
           <Card name="people">
@@ -72,7 +74,7 @@ export function PeoplePage(): JSX.Element {
                 <li key={id} class={LINE} data-role={id}>
                   <b class="break-all">{name ?? identity}</b>
                   <span class="grow">
-                    {role}, {hubWords(hubs)} <span class="quiet text-sm">since {time(created_at)}</span>
+                    {role}, {hubWords(hubs)} <span class="quiet text-sm">since {time(created_at, zone)}</span>
                   </span>
                   {can('people:write') && (
                     <HoldButton
@@ -93,7 +95,7 @@ export function PeoplePage(): JSX.Element {
           </Card>
         )}
       </Loaded>
-      <Invitations />
+      <Invitations zone={zone} />
       <Contacts />
       {can('people:write') && (
         <Card title="Give a role to a person of the identity provider" class="mt-3" name="new">
@@ -111,7 +113,7 @@ export function PeoplePage(): JSX.Element {
 }
 
 /** Open invitations, and a new one. */
-function Invitations(): JSX.Element {
+function Invitations({ zone }: { zone: string | undefined }): JSX.Element {
   const found = useData(() => ask('GET /owners/people/invitations'), ['invitations'])
   const [link, setLink] = useState<string | null>(null)
   function invite(event: SubmitEvent): void {
@@ -139,7 +141,7 @@ function Invitations(): JSX.Element {
                 <span class="grow">
                   {role}, {hubWords(hubs)}{' '}
                   <span class="quiet text-sm">
-                    {email !== null && `${email}, `}until {time(expires_at)}
+                    {email !== null && `${email}, `}until {time(expires_at, zone)}
                   </span>
                 </span>
                 {can('people:write') && (
@@ -181,15 +183,16 @@ function Invitations(): JSX.Element {
   )
 }
 
-const stateOf = ({ revoked_at, expires_at, last_used_at }: Key): string => {
-  if (revoked_at !== null) return `revoked ${time(revoked_at)}`
-  const used = last_used_at === null ? 'never used' : `last used ${time(last_used_at)}`
-  return expires_at === null ? used : `${used}, ends ${time(expires_at)}`
+function stateOf({ revoked_at, expires_at, last_used_at }: Key, zone: string | undefined): string {
+  if (revoked_at !== null) return `revoked ${time(revoked_at, zone)}`
+  const used = last_used_at === null ? 'never used' : `last used ${time(last_used_at, zone)}`
+  return expires_at === null ? used : `${used}, ends ${time(expires_at, zone)}`
 }
 
 /** API keys of the owner. */
 export function KeysPage(): JSX.Element {
   const found = useData(() => ask('GET /owners/keys'), ['keys'])
+  const zone = useZone()
   const [secret, setSecret] = useState<string | null>(null)
   function create(event: SubmitEvent): void {
     const { name = '' } = textsOf(event)
@@ -204,6 +207,7 @@ export function KeysPage(): JSX.Element {
   return (
     <>
       <Heading text="API keys" />
+      <ZoneNote zone={zone} />
       <Secret of="key" value={secret} />
       <Loaded of={found}>
         {({ data }) => (
@@ -211,7 +215,7 @@ export function KeysPage(): JSX.Element {
             {data.length === 0 && <Nothing>No key yet.</Nothing>}
             <ul>
               {data.map((key) => (
-                <KeyLine key={key.prefix} apiKey={key} />
+                <KeyLine key={key.prefix} apiKey={key} zone={zone} />
               ))}
             </ul>
           </Card>
@@ -223,7 +227,7 @@ export function KeysPage(): JSX.Element {
             <Field label="Name">
               <input name="name" class="input w-full max-w-xl" required maxLength={100} />
             </Field>
-            <fieldset class="flex flex-wrap gap-x-4">
+            <fieldset class="grid gap-x-4 sm:grid-cols-2 xl:grid-cols-3">
               <legend class="text-sm">Rights</legend>
               {roleScopes.owner.map((scope) => (
                 <label key={scope} class="touch flex items-center gap-2">
@@ -233,8 +237,10 @@ export function KeysPage(): JSX.Element {
                     value={scope}
                     class="checkbox checkbox-sm"
                     defaultChecked={scope.endsWith(':read')}
-                  />{' '}
-                  {scope}
+                  />
+                  <span>
+                    {scopeWords[scope]} <code class="quiet text-xs">{scope}</code>
+                  </span>
                 </label>
               ))}
             </fieldset>
@@ -247,15 +253,25 @@ export function KeysPage(): JSX.Element {
   )
 }
 
-function KeyLine({ apiKey }: { apiKey: Key }): JSX.Element {
+function KeyLine({ apiKey, zone }: { apiKey: Key; zone: string | undefined }): JSX.Element {
   const { prefix, name, scopes, hubs, revoked_at } = apiKey
   return (
     <li class="border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center" data-key={prefix}>
       <span class="grow min-w-0">
         <b class="break-words">{name}</b> <code>{prefix}</code>
         <span class="block text-sm quiet break-words">
-          {stateOf(apiKey)}. {hubWords(hubs)}: {scopes.join(', ')}
+          {stateOf(apiKey, zone)}. {hubWords(hubs)}
         </span>
+        <details class="text-sm">
+          <summary class="link w-fit">Rights: {scopes.length}</summary>
+          <ul>
+            {scopes.map((scope) => (
+              <li key={scope}>
+                {isScope(scope) ? scopeWords[scope] : 'Other'} <code class="quiet">{scope}</code>
+              </li>
+            ))}
+          </ul>
+        </details>
       </span>
       {can('people:write') && revoked_at === null && (
         <HoldButton

@@ -5,7 +5,7 @@ import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time, title } from './format.ts'
-import { act, Card, Field, Heading, Loaded, Nothing } from './parts.tsx'
+import { act, Card, Field, Heading, Loaded, Nothing, useZone, ZoneNote } from './parts.tsx'
 import { Secret } from './secret.tsx'
 import { all, ask, can } from './session.ts'
 
@@ -147,6 +147,7 @@ function Webhook({ webhook, onSecret }: { webhook: WebhookEndpoint; onSecret: On
 
 function Deliveries({ webhook }: { webhook: string }): JSX.Element {
   const params = { webhook_id: webhook }
+  const zone = useZone()
   const found = useData(
     () => all('GET /owners/webhooks/{webhook_id}/deliveries', { params, query: { limit: 50 } }, 50),
     [webhook],
@@ -157,9 +158,10 @@ function Deliveries({ webhook }: { webhook: string }): JSX.Element {
         {(deliveries) => (
           <>
             {deliveries.length === 0 && <Nothing>No delivery yet.</Nothing>}
+            <ZoneNote zone={zone} />
             <ul class="text-sm">
               {deliveries.map((delivery) => (
-                <DeliveryLine key={delivery.id} webhook={webhook} delivery={delivery} />
+                <DeliveryLine key={delivery.id} webhook={webhook} delivery={delivery} zone={zone} />
               ))}
             </ul>
           </>
@@ -169,7 +171,13 @@ function Deliveries({ webhook }: { webhook: string }): JSX.Element {
   )
 }
 
-function DeliveryLine({ webhook, delivery }: { webhook: string; delivery: Delivery }): JSX.Element {
+interface LineProps {
+  webhook: string
+  delivery: Delivery
+  zone: string | undefined
+}
+
+function DeliveryLine({ webhook, delivery, zone }: LineProps): JSX.Element {
   const { id, type, state, attempts, next_attempt_at } = delivery
   const last = attempts.at(-1)
   const outcome = last && (last.error ?? (last.status === undefined ? 'no answer' : `HTTP ${last.status}`))
@@ -179,9 +187,9 @@ function DeliveryLine({ webhook, delivery }: { webhook: string; delivery: Delive
       <span class={state === 'failed' ? 'bad' : ''}>{title(state)}</span>
       <span class="quiet grow min-w-0 break-words">
         {last
-          ? `${attempts.length} tried, last ${time(last.at)}: ${outcome}, ${last.duration_ms} ms`
+          ? `${attempts.length} tried, last ${time(last.at, zone)}: ${outcome}, ${last.duration_ms} ms`
           : 'not tried yet'}
-        {next_attempt_at !== null && `, next ${time(next_attempt_at)}`}
+        {next_attempt_at !== null && `, next ${time(next_attempt_at, zone)}`}
       </span>
       {can('events:write') && (
         <button

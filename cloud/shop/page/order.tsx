@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { LarderError } from '../../../protocol/client/client.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
@@ -109,6 +109,12 @@ export function OrderView({ orderId }: { orderId: number }): JSX.Element {
     return () => stop.abort()
   }, [userId, orderId])
   const now = order.value
+  const heading = useRef<HTMLHeadingElement>(null)
+  const isShown = now != null
+  // The button that paid is gone. A person with a keyboard continues at the result.
+  useEffect(() => {
+    if (isShown && document.activeElement === document.body) heading.current?.focus()
+  }, [isShown])
   const isMissing = now === null || (session.value && userId == null)
   if (isMissing) return <Missing />
   if (!now) return <p class="quiet p-4">{words().loading}</p>
@@ -116,7 +122,9 @@ export function OrderView({ orderId }: { orderId: number }): JSX.Element {
   const bins = now.bins.join(', ')
   return (
     <article class="card bg-base-100 p-4 grid gap-4 max-w-2xl mx-auto w-full" data-order={orderId}>
-      <h1 class="text-xl font-semibold">{filled(words().order, { id: orderId })}</h1>
+      <h1 ref={heading} class="text-xl font-semibold outline-none" tabindex={-1}>
+        {filled(words().order, { id: orderId })}
+      </h1>
       <div role="status" class="grid gap-2 text-lg" data-status={now.processing_status_name}>
         <p>{filled(words().status[now.processing_status_name], { bins })}</p>
         <Queue {...now} />
