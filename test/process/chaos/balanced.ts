@@ -32,7 +32,7 @@ export interface Calls {
 export interface BalancedHub {
   plant: Pick<Plant, 'hubId' | 'seed'>
   room: Room
-  /** The test stops its sales for a time, or for good. */
+  /** The test stops its sales for a time, or for good: refusals, and commands without an answer, do not count. */
   closes?: boolean
 }
 
@@ -41,13 +41,15 @@ interface BalancedOptions {
   hubs?: readonly BalancedHub[]
   /** Number of customers of each hub. */
   shoppers?: number
+  /** The identity token of a customer, read before each call. Default: a token of the demo's issuer. */
+  tokenOf?: (name: string) => Promise<string>
 }
 
 /** Guests buy and collect during `work`, through a balancer that calls the processes with `/readyz` 200. */
 export async function balanced(
   { plant, room }: Pick<Installation, 'plant' | 'room'>,
   work: (sellsAgain: (hubId: number) => Promise<void>) => Promise<void>,
-  { hubs = [{ plant, room }], shoppers = 3 }: BalancedOptions = {},
+  { hubs = [{ plant, room }], shoppers = 3, tokenOf }: BalancedOptions = {},
 ): Promise<Calls> {
   const calls: Calls = { sales: 0, sold: [], failed: [] }
   const ready = new Set<string>()
@@ -63,18 +65,21 @@ export async function balanced(
   async function call<T>(
     method: string,
     path: string,
-    { bearer = '', body = {}, closes }: { bearer?: string; body?: object; closes?: boolean | undefined } = {},
+    { bearer = '', body = {}, at }: { bearer?: string; body?: object; at?: BalancedHub } = {},
   ): Promise<T | undefined> {
-    const headers = {
-      Authorization: `Bearer ${bearer}`,
-      'Content-Type': 'application/json',
-      Connection: 'close',
-      ...(method === 'POST' && { 'Idempotency-Key': uuidv7(runtime) }),
-    }
-    const init = { method, headers, ...(method !== 'GET' && { body: JSON.stringify(body) }) }
+    // The cloud stores a refusal below 500: a later call with the same key gets it again.
+    let key = uuidv7(runtime)
+    const wasClosed = at?.closes === true
     for (let unanswered = 0; ; await sleep(clock, 200)) {
       const urls = [...ready]
       if (urls.length === 0) continue
+      const headers = {
+        Authorization: `Bearer ${bearer}`,
+        'Content-Type': 'application/json',
+        Connection: 'close',
+        ...(method === 'POST' && { 'Idempotency-Key': key }),
+      }
+      const init = { method, headers, ...(method !== 'GET' && { body: JSON.stringify(body) }) }
       const answer = await fetch(urls[turn++ % urls.length]! + path, init).then(
         async (response) => ({ response, text: await response.text() }),
         (error: unknown) => String(error),
@@ -86,9 +91,14 @@ export async function balanced(
       }
       const { response, text } = answer
       if (response.ok) return JSON.parse(text) as T
-      if (response.status === 409 && (closes || !text.includes('hub_not_accepting_orders'))) return undefined
+      const isClosed = wasClosed || at?.closes === true
+      if (response.status === 409 && (isClosed || !text.includes('hub_not_accepting_orders')))
+        return undefined
+      // The program of the hub is stopped: the command may have been executed.
+      if (response.status === 504 && isClosed) return undefined
       if (response.status !== 429 && (response.status !== 503 || !response.headers.has('Retry-After')))
         calls.failed.push(`${method} ${path}: ${response.status} ${text}`)
+      if (response.status < 500) key = uuidv7(runtime)
       if (response.status === 429 || text.includes('hub_offline')) await sleep(clock, 4000)
     }
   }
@@ -96,13 +106,18 @@ export async function balanced(
     const body = { sub, anonymous: true }
     return (await call<{ access_token: string }>('POST', '/demo/identity/token', { body }))!.access_token
   }
-  async function buy(
-    name: string,
-    { plant: { hubId, seed }, room: its, closes }: BalancedHub,
-  ): Promise<void> {
-    const bearer = await demoToken(name)
-    const ask = <T>(method: string, path: string, body?: object) =>
-      call<T>(method, path, { bearer, closes, ...(body && { body }) })
+  async function buy(name: string, hub: BalancedHub): Promise<void> {
+    const {
+      plant: { hubId, seed },
+      room: its,
+    } = hub
+    const ofDemo = tokenOf ? '' : await demoToken(name)
+    const ask = async <T>(method: string, path: string, body?: object) =>
+      call<T>(method, path, {
+        bearer: (await tokenOf?.(name)) ?? ofDemo,
+        at: hub,
+        ...(body && { body }),
+      })
     const guest = await ask<{ user_id: number }>('POST', '/users/user/bootstrap/guest')
     const at = `hub_id=${hubId}`
     while (shop.isOpen) {

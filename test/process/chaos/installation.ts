@@ -72,11 +72,15 @@ export async function install({ kind, seedCommand, commands, cloud, hub }: Insta
     const items = [{ product_id: products[number % products.length]!, quantity }]
     return newCustomer({ plant, client, room }, `customer-${++number}`, items)
   }
-  /** Adds hub 2, with a simulator of its own; no program of it runs before `start`. */
-  async function addHub(): Promise<SecondHub> {
+  /**
+   * Adds hub 2, with a simulator of its own; no program of it runs before `start`. `its` are the commands of its
+   * programs, as those of `InstallOptions`.
+   */
+  async function addHub(its: InstallOptions['commands'] = new Map()): Promise<SecondHub> {
     let isRetired = false
     const second = await addSecondHub(plant, {
       ...parts,
+      commandOf: (name) => its.get(name),
       onFailure: (...how) => isRetired || parts.onFailure(...how),
     })
     closings.push(() => second.close())

@@ -20,7 +20,7 @@ const HUB_ID = 2
  */
 export async function addSecondHub(
   plant: Plant,
-  options: Pick<PlantOptions, 'runtime' | 'folder' | 'speed' | 'settings' | 'onFailure'>,
+  options: Pick<PlantOptions, 'runtime' | 'folder' | 'speed' | 'settings' | 'commandOf' | 'onFailure'>,
 ): Promise<Plant> {
   const { runtime, settings } = options
   const folder = join(options.folder, 'second')
