@@ -25,11 +25,11 @@ const { clock } = runtime
 const secrets = ['STORE_SECRET', 'MEDIA_SECRET', 'PAYMENTS_WEBHOOK_SECRET'] as const
 
 /** An outside issuer of identity tokens. */
-async function issuerAt(): Promise<{ url: string; token(sub: string): Promise<string> }> {
-  const { publicJwk, token } = await testIssuer(runtime)
+async function issuerAt(): Promise<{ url: string; token: (sub: string) => Promise<string> }> {
+  const issuer = await testIssuer(runtime)
   const server = createServer((request, response) => {
     const documents = {
-      '/jwks': { keys: [publicJwk] },
+      '/jwks': { keys: [issuer.publicJwk] },
       '/.well-known/openid-configuration': { issuer: url, jwks_uri: `${url}/jwks` },
     }
     const found = (documents as Record<string, object>)[request.url!]
@@ -43,7 +43,7 @@ async function issuerAt(): Promise<{ url: string; token(sub: string): Promise<st
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { url, token: (sub) => token({ iss: url, sub, is_anonymous: true }) }
+  return { url, token: (sub) => issuer.token({ iss: url, sub, is_anonymous: true }) }
 }
 
 test('a cloud gets a new issuer of identities and new secrets, an owner gets a new key, and hubs get a new password, certificates, a token and a PIN while customers buy, and no sale fails', async () => {
@@ -82,11 +82,11 @@ test('a cloud gets a new issuer of identities and new secrets, an owner gets a n
   ]
   /** A hub takes no order during a restart of its program; paid orders continue. */
   const restarts = async (of: Plant, at: BalancedHub, sellsAgain: (id: number) => Promise<void>) => {
-    at.closes = true
+    at.restarts = true
     await of.stop('hub')
     of.start('hub')
     await sells(of.hubId)
-    at.closes = false
+    at.restarts = false
     await sellsAgain(of.hubId)
   }
   const sells = (hubId: number) =>

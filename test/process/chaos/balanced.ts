@@ -32,8 +32,10 @@ export interface Calls {
 export interface BalancedHub {
   plant: Pick<Plant, 'hubId' | 'seed'>
   room: Room
-  /** The test stops its sales for a time, or for good: refusals, and commands without an answer, do not count. */
+  /** The test stops its sales for a time, or for good: refusals do not count. */
   closes?: boolean
+  /** The test restarts its program now: refusals, and commands without an answer, do not count. */
+  restarts?: boolean
 }
 
 interface BalancedOptions {
@@ -69,7 +71,7 @@ export async function balanced(
   ): Promise<T | undefined> {
     // The cloud stores a refusal below 500: a later call with the same key gets it again.
     let key = uuidv7(runtime)
-    const wasClosed = at?.closes === true
+    const restarted = at?.restarts === true
     for (let unanswered = 0; ; await sleep(clock, 200)) {
       const urls = [...ready]
       if (urls.length === 0) continue
@@ -91,11 +93,11 @@ export async function balanced(
       }
       const { response, text } = answer
       if (response.ok) return JSON.parse(text) as T
-      const isClosed = wasClosed || at?.closes === true
-      if (response.status === 409 && (isClosed || !text.includes('hub_not_accepting_orders')))
-        return undefined
-      // The program of the hub is stopped: the command may have been executed.
-      if (response.status === 504 && isClosed) return undefined
+      const restarts = restarted || at?.restarts === true
+      const closes = restarts || at?.closes === true
+      if (response.status === 409 && (closes || !text.includes('hub_not_accepting_orders'))) return undefined
+      // The command may have been executed.
+      if (response.status === 504 && restarts) return undefined
       if (response.status !== 429 && (response.status !== 503 || !response.headers.has('Retry-After')))
         calls.failed.push(`${method} ${path}: ${response.status} ${text}`)
       if (response.status < 500) key = uuidv7(runtime)
