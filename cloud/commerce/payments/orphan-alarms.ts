@@ -147,5 +147,5 @@ async function present(
     .clearOrderBy()
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow()
-  return { payments, count: Number(count) }
+  return { payments, count }
 }
