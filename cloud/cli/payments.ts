@@ -1,7 +1,6 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { findPayment, payments, stuckPayments } from '../commerce/payments/payment.ts'
-import { openOrphans } from '../commerce/payments/orphan-alarms.ts'
-import { orphans } from '../commerce/payments/orphaned-payments.ts'
+import { openOrphans, orphans } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'

@@ -257,14 +257,14 @@ const kinds = {
     severity: 'critical',
     what: 'was taken by the card processor, but belongs to no order or deposit here',
     remedy:
-      'Refund it at the processor. If the customer has the goods, run larder payments settle REF. The details contain the other lost payments of the hub, larder payments orphaned lists all. The alarm ends with the last of them.',
+      'Refund it at the processor: that ends the alarm. If the customer has the goods, run larder payments settle REF.',
     ends: 'at_once',
   },
   database_restored: {
     severity: 'critical',
     what: 'is served by a restored database: sales after the backup are missing',
     remedy:
-      'Compare the orders and the period in the details with your records. Missing payments have an alarm for each hub (payment_orphaned). Repeat the acts that larder audit list --actor cloud shows as lost, such as erased customers and removed PINs. Then acknowledge this alarm.',
+      'Compare the orders and the period in the details with your records. Missing payments have their own alarms (payment_orphaned). Repeat the acts that larder audit list --actor cloud shows as lost, such as erased customers and removed PINs. Then acknowledge this alarm.',
     ends: 'when_acknowledged',
   },
   backup_overdue: {

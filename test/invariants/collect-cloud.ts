@@ -108,15 +108,10 @@ async function collectOrphans(q: Queries): Promise<CloudEvidence['orphans']> {
     .execute()
   const open = await q
     .selectFrom('alarms')
-    .select('details')
+    .select('subject')
     .where('kind', '=', 'payment_orphaned')
     .where('cleared_at', 'is', null)
     .execute()
-  const told = new Set(
-    open.flatMap(({ details }) => {
-      const { payments } = JSON.parse(details) as { payments: { ref: string | null }[] }
-      return payments.map(({ ref }) => ref)
-    }),
-  )
-  return rows.map((row) => ({ ...row, isTold: told.has(row.ref) }))
+  const told = new Set(open.map(({ subject }) => subject))
+  return rows.map((row) => ({ ...row, isTold: told.has(`payment ${row.ref}`) }))
 }

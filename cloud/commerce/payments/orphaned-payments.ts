@@ -1,6 +1,11 @@
+import type { Selectable } from 'kysely'
+import { clearAlarm, everyOwner, raiseAlarm, type Whereabouts } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
+import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { ownerAt } from '../../platform/credentials/hub-access.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { deposits } from '../ledger/deposit.ts'
 import type { IntentExtra } from '../money/intents.ts'
@@ -17,8 +22,14 @@ import {
 import { noteRestored } from '../orders/restored.ts'
 import type { ListedPayment } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { noteClosed, noteTaken, type OrphanedPayment } from './orphan-alarms.ts'
 import { payments } from './payment.ts'
+
+/**
+ * Payments that the card processor has and the books do not. A customer was charged, but the database was
+ * restored and has no order for the charge. The service (`ORPHANED_PAYMENTS`) or a person, alerted by an
+ * alarm, refunds the money.
+ */
+type OrphanedPayment = Selectable<Tables['orphaned_payments']>
 
 /**
  * Compares a payment at the processor with the books. Books its success; records a payment that the books lack
@@ -82,7 +93,8 @@ export const orphans = new MoneyOperations<OrphanedPayment, OrphanedPayment, Clo
       result: extra.result,
       detail: { amount, order_id, order_uuid },
     })
-    await noteClosed(tx, context, orphan, operation.processor_ref)
+    for (const place of await placesOf(tx, orphan))
+      await clearAlarm(tx, context, incidentOf(place, operation))
   },
 })
 
@@ -110,7 +122,7 @@ async function endOf(
       ? await refund(services, operation, orphan, left)
       : null
   if (failure === 'refunded') return 'refunded'
-  await context.db.transact((tx) => noteTaken(tx, context, orphan, { ref, failure }))
+  await context.db.transact((tx) => raise(tx, context, operation, { orphan, failure }))
   return 'open'
 }
 
@@ -135,6 +147,44 @@ async function refund(
   if (status === 'succeeded') return 'refunded'
   return status === 'failed' ? (failureReason ?? 'refused') : null
 }
+
+/** The owner of the hub at the time of the payment; all owners if the hub is unknown. */
+async function placesOf(tx: Tx, { hub_id, paid_at }: OrphanedPayment): Promise<Whereabouts[]> {
+  const ownerId = hub_id === null ? undefined : await ownerAt(tx.q, hub_id, paid_at)
+  return ownerId === undefined ? everyOwner(tx) : [{ ownerId }]
+}
+
+const incidentOf = (place: Whereabouts, { processor_ref }: Operation) =>
+  ({ ...place, kind: 'payment_orphaned', subject: `payment ${processor_ref}` }) as const
+
+async function raise(
+  tx: Tx,
+  context: CloudContext,
+  operation: Operation,
+  { orphan, failure }: { orphan: OrphanedPayment; failure: string | null },
+): Promise<void> {
+  const { processor_ref: ref, processor } = operation
+  const { kind, amount, order_id, order_uuid, hub_id, paid_at } = orphan
+  const details = { ref, processor, kind, amount, order_id, order_uuid, hub_id, paid_at: timestamp(paid_at) }
+  for (const place of await placesOf(tx, orphan))
+    await raiseAlarm(tx, context, {
+      ...incidentOf(place, operation),
+      ...(failure !== null && { detail: `its refund failed: ${failure}` }),
+      details: { ...details, refund_failure: failure },
+      since: paid_at,
+    })
+}
+
+/** Payments that the processor has and the books lack, oldest first, for operators. */
+export const openOrphans = (q: Queries) =>
+  q
+    .selectFrom('orphaned_payments as p')
+    .innerJoin('money_operations as o', 'o.subject', 'p.id')
+    .selectAll('p')
+    .select(['o.processor', 'o.processor_ref', 'o.started_at'])
+    .where('o.kind', '=', 'orphan')
+    .where('o.state', '<>', 'canceled')
+    .orderBy('p.id')
 
 /** Money of an orphan moved at the processor: due work asks about it at once. */
 export async function checkOrphan(tx: Tx, { runtime }: CloudContext, orphan: Operation): Promise<void> {

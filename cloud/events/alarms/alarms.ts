@@ -47,7 +47,7 @@ export type Raised = Incident & {
   details?: Record<string, unknown>
   /** When the problem began, if it was earlier than now. */
   since?: number
-  /** If the alarm is already open, its subject, message and details are replaced. */
+  /** If the alarm is already open, its message and details are replaced. */
   refreshes?: true
   /**
    * The owner at the sale, for an alarm about a paid order, because the hub may have another owner by now or be
@@ -75,7 +75,7 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
     subject !== null && 'hubId' in raised ? await subjectName(tx.q, raised.hubId, subject) : subject
   const message = alarmMessage(kind, about ?? '', detail, raised.what)
   if (open) {
-    await refresh(tx, open, { subject, message, details: JSON.stringify(details) })
+    await refresh(tx, open, { message, details: JSON.stringify(details) })
     return hold(tx, context, open)
   }
   const owner = await ownerOf(tx, raised)
@@ -85,7 +85,7 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   const isBack =
     last !== undefined && last.owner_id === owner && last.cleared_at! > now - context.settings.alarmFlapMs
   const row = isBack
-    ? await reopen(tx, last, { subject, message, details: JSON.stringify(details) })
+    ? await reopen(tx, last, { message, details: JSON.stringify(details) })
     : await tx.q
         .insertInto('alarms')
         .values({
@@ -117,10 +117,8 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   if (worsens(row)) await schedule(tx, WORK, row.id, row.raised_at + context.settings.hubSilentCriticalMs)
 }
 
-type Text = Pick<AlarmRow, 'subject' | 'message' | 'details'>
-
 /** Updates an open alarm to the present state. People are not notified again. */
-async function refresh(tx: Tx, row: AlarmRow, text: Text): Promise<void> {
+async function refresh(tx: Tx, row: AlarmRow, text: Pick<AlarmRow, 'message' | 'details'>): Promise<void> {
   if (row.message === text.message && row.details === text.details) return
   await tx.q.updateTable('alarms').set(text).where('id', '=', row.id).execute()
 }
@@ -173,7 +171,7 @@ async function hold(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void>
   else await unschedule(tx, WORK, row.id)
 }
 
-const reopen = (tx: Tx, { id }: AlarmRow, text: Text) =>
+const reopen = (tx: Tx, { id }: AlarmRow, text: Pick<AlarmRow, 'message' | 'details'>) =>
   tx.q
     .updateTable('alarms')
     .set((eb) => ({

@@ -15,7 +15,7 @@ export const alarmTables = {
     incident: text.fixed,
     /** Hub or owner, kind, incident: unique among open alarms. */
     key: text.fixed,
-    subject: text.nullable,
+    subject: text.nullable.fixed,
     severity: oneOf(severities),
     message: text,
     /** JSON object. */

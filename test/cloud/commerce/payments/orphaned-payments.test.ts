@@ -4,8 +4,6 @@ import { paymentCommands } from '../../../../cloud/cli/payments.ts'
 import { acknowledgeAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { noteRestored } from '../../../../cloud/commerce/orders/restored.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
-import { noteClosed, noteTaken, openOrphans } from '../../../../cloud/commerce/payments/orphan-alarms.ts'
-import { comparePayment } from '../../../../cloud/commerce/payments/orphaned-payments.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { uuid } from '../../../support/uuid.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -156,39 +154,6 @@ onEachProcessor('payments that the books have lost', (open) => {
     expect(acts).toContainEqual({ action: 'payments.settle', object: `payment-${orphan!.ref}` })
   })
 
-  test('the lost payments of a hub share one alarm, and the alarm ends with the last payment', async () => {
-    const shop = await open({ products: [{ price: 250, quantity: 50 }] })
-    for (let count = 0; count < 3; count += 1) await shop.paidOrder({ 1: 1 })
-    await restore(shop)
-    for (let count = 0; count < 2; count += 1) await compare(shop)
-    const shown = async () =>
-      (await alarms(shop, 'payment_orphaned')).map((alarm) => {
-        const { count, payments } = detailsOf(alarm) as { count: number; payments: { ref: string }[] }
-        return { id: alarm.id, subject: alarm.subject, count, refs: payments.map(({ ref }) => ref) }
-      })
-    const [alarm, ...others] = await shown()
-    const refs = (await shop.bank.intents()).map(({ id }) => id)
-    expect([others, alarm?.count, alarm?.refs.toSorted()]).toEqual([[], 3, refs.toSorted()])
-    const [first, ...left] = alarm!.refs
-    expect(alarm!.subject).toBe(`payment ${first}`)
-    const giveBack = async (ref: string): Promise<void> => {
-      await shop.bank.giveBack(ref, 271)
-      await deliver(shop)
-      await shop.work.drain()
-    }
-    await giveBack(first!)
-    expect(await shown()).toEqual([{ id: alarm!.id, subject: `payment ${left[0]}`, count: 2, refs: left }])
-    for (const ref of left) await giveBack(ref)
-    expect(await shown()).toEqual([])
-    const { db } = shop.context
-    const all = await db.kysely
-      .selectFrom('alarms')
-      .select('id')
-      .where('kind', '=', 'payment_orphaned')
-      .execute()
-    expect(all).toEqual([{ id: alarm!.id }])
-  })
-
   test('a lost deposit counts as a lost payment too', async () => {
     const shop = await open()
     await fillWallet(shop, await shop.customer(), 700)
@@ -305,47 +270,6 @@ onEachProcessor('payments that the books have lost', (open) => {
     const { payments } = await shop.services.processor.listPayments({ since: 0, after: null, limit: 10 })
     expect(payments).toMatchObject([{ orderUuid, hubId: 1, status: 'succeeded' }])
     await sendEvent(shop, { id: 'evt_any', type: 'payment_intent.created', object: { id: 'pi_any' } })
-  })
-})
-
-onEachDatabase('the alarm of lost payments', (open) => {
-  test('the alarm of more than 200 payments has their number and the oldest 200', async () => {
-    const shop = await openShop(await open())
-    const { context } = shop
-    const { db } = context
-    const identity = { name: 'other', attempt: 1 }
-    const lose = (index: number) =>
-      db.transact(async (tx) => {
-        const lost = {
-          ref: `pi_${index}`,
-          kind: 'order',
-          identity,
-          status: 'succeeded',
-          amount: 250,
-        } as const
-        const from = { orderId: index, orderUuid: uuid(index), hubId: 1, createdAt: shop.clock.now() }
-        await comparePayment(tx, context, 'sandbox', { ...lost, ...from } as never)
-        const orphan = (await openOrphans(tx.q).execute()).at(-1)!
-        await noteTaken(tx, context, orphan, { ref: lost.ref, failure: null })
-      })
-    for (let index = 1; index <= 203; index += 1) await lose(index)
-    const shown = async () => {
-      const [alarm, ...others] = await alarms(shop, 'payment_orphaned')
-      const { count, payments } = detailsOf(alarm!) as { count: number; payments: unknown[] }
-      return { others, subject: alarm!.subject, count, listed: payments.length }
-    }
-    expect(await shown()).toEqual({ others: [], subject: 'payment pi_1', count: 203, listed: 200 })
-    for (const orphan of (await openOrphans(db.kysely).execute()).slice(0, 4))
-      await db.transact(async (tx) => {
-        const ref = orphan.processor_ref
-        await tx.q
-          .updateTable('money_operations')
-          .set({ state: 'canceled' })
-          .where('processor_ref', '=', ref)
-          .execute()
-        await noteClosed(tx, context, orphan, ref)
-      })
-    expect(await shown()).toEqual({ others: [], subject: 'payment pi_5', count: 199, listed: 199 })
   })
 })
 
