@@ -17,7 +17,6 @@ import { noteDoorMoved } from './doors/doors.ts'
 import { applyCloudEntry, controllerEventsOf } from './events.ts'
 import { readingsOfFridges } from './fridges.ts'
 import { healthOf, watchHealth, type HealthWatch } from './health.ts'
-import { dropAttemptsOfAbsent } from './firmware-verdicts.ts'
 import { checkUpdates, endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
 import type { HubCore } from './hub-core.ts'
 import { createLayout } from './layout.ts'
@@ -59,7 +58,6 @@ export function createCore(options: CoreOptions): HubCore {
       actor.handle(() => {
         noteStart(context)
         askForConfig(context)
-        dropAttemptsOfAbsent(context)
         checkUpdates(context)
         endInterrupted(context)
         endAlarmsOfAbsent(context)

@@ -8,17 +8,19 @@ export interface FirmwareAttempt {
   sum: string
   /** The memory id of its board. Absent: an earlier version of the hub's service wrote the attempt. */
   memory?: string | undefined
-  /** How often the controller was ordered to run it. */
+  /** How often the controller was ordered to run it, or could not store it. */
   tries: number
   /** Why the hub gave the image up: the verdict. */
   error: string | null
-  /** The rollout in which the hub gave the image up; null: without a rollout. Absent: as with `memory`, or no verdict. */
+  /** The rollout in which the hub gave the image up; null: without a rollout. Absent: no verdict, or one of an earlier version. */
   rollout?: string | null | undefined
   /** The latest later rollout in which the hub has tried the image again. */
   again?: string | null | undefined
-  /** The number of boards on the controller's line with a verdict that has ended. */
+  /** The number of earlier boards on the controller's line that failed at the image. */
   boards?: number | undefined
-  /** The controller has not reported its firmware since the last try. */
+  /** The controller was ordered to run it, and has reported no kept firmware since. */
+  isOrdered?: true | undefined
+  /** The hub gave the image up because the controller did not report after the order. */
   isSilent?: true | undefined
 }
 

@@ -14,19 +14,10 @@ export const attemptOf = (context: Context, controller: string): FirmwareAttempt
   firmwareAttempts(context).find(([id]) => id === controller)?.[1]
 
 export function setAttempt(context: Context, controller: string, attempt: FirmwareAttempt | undefined): void {
-  const stored = Object.fromEntries(firmwareAttempts(context))
-  const { [controller]: former, ...others } = stored
+  const { [controller]: former, ...others } = context.state.facts.get('firmware')
   if (former === undefined && attempt === undefined) return
   context.state.facts.set('firmware', { ...others, ...(attempt && { [controller]: attempt }) })
   checkUpdates(context)
-}
-
-/** Deletes the attempts of controllers that are no longer in the hub's description. */
-export function dropAttemptsOfAbsent(context: Context): void {
-  const { facts } = context.state
-  const present = firmwareAttempts(context)
-  if (present.length < Object.keys(facts.get('firmware')).length)
-    facts.set('firmware', Object.fromEntries(present))
 }
 
 /** The attempt of the controller at this image. */
@@ -57,7 +48,7 @@ export const isBadElsewhere = (context: Context, controller: string, image: Firm
   )
 
 /** Whether the hub may still send the image to the controller, once it connects and the hub is idle. */
-const maySend = (context: Context, controller: string, image: FirmwareImage): boolean =>
+export const maySend = (context: Context, controller: string, image: FirmwareImage): boolean =>
   mayTryAgain(context, controller, image) ||
   ((attemptAt(context, controller, image)?.error ?? null) === null &&
     !isBadElsewhere(context, controller, image))
@@ -75,16 +66,23 @@ export function noteBoard(context: Context, controller: string): void {
   const isSame = attempt.memory === undefined || error === null
   if (isSame || boards + 1 >= context.settings.firmware.boards)
     return setAttempt(context, controller, { ...attempt, memory })
-  const again = { tries: 0, error: null, boards: boards + 1, isSilent: undefined }
+  const again = { tries: 0, error: null, boards: boards + 1, isOrdered: undefined, isSilent: undefined }
   setAttempt(context, controller, { ...attempt, memory, ...again })
 }
 
-export function countTry(context: Context, controller: string, image: FirmwareImage): void {
+/** `isOrdered`: the hub orders the controller to run the image. Otherwise the controller could not store it. */
+export function countTry(
+  context: Context,
+  controller: string,
+  image: FirmwareImage,
+  { isOrdered }: { isOrdered?: true } = {},
+): void {
   const present = attemptAt(context, controller, image) ?? newAttempt(context, controller, image)
   const isRetry = present.error !== null
   setAttempt(context, controller, {
     ...present,
     tries: present.tries + 1,
+    isOrdered,
     ...(isRetry && { again: rolloutOf(context) }),
   })
 }
@@ -100,7 +98,7 @@ export function giveUp(
   const present = attemptAt(context, controller, image) ?? newAttempt(context, controller, image)
   const rollout = rolloutOf(context)
   const inRollout = present.error === null ? { rollout } : { again: rollout }
-  setAttempt(context, controller, { ...present, ...inRollout, error, isSilent })
+  setAttempt(context, controller, { ...present, ...inRollout, error, isOrdered: undefined, isSilent })
   Object.assign(context.firmware.get(controller) ?? {}, { sent: undefined, bytes: undefined })
 }
 
@@ -159,11 +157,10 @@ function outcomeOf(context: Context): FirmwareOutcome {
   const isPending = layout.controllers.some((controller) => {
     const board = firmware.get(controller)
     // A controller that is lost during an update may return with the new firmware.
-    const isTried = attempts.some(
-      ([id, { tries, error }]) => id === controller && error === null && tries > 0,
-    )
-    if (!board) return mayConnect || isTried
-    if (board.about === null) return isTried
+    const isAwaited = attempts.some(([id, { isOrdered }]) => id === controller && isOrdered)
+    if (isAwaited) return true
+    if (!board) return mayConnect
+    if (board.about === null) return false
     if (board.about === undefined || isHeldByUpdate(board)) return true
     const { kind, build } = board.about
     const image = images.find((one) => one.kind === kind)

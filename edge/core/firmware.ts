@@ -9,6 +9,7 @@ import {
   countTry,
   giveUp,
   isBadElsewhere,
+  maySend,
   mayTryAgain,
   noteBoard,
   noteOutcome,
@@ -49,9 +50,14 @@ export function noteFirmware(context: Context, controller: string, about: FrameB
   noteSeen(context, controller)
   const attempt = attemptOf(context, controller)
   if (!attempt || about.trial) return
-  if (about.build >= attempt.build) setAttempt(context, controller, undefined)
-  else if (attempt.isSilent && attempt.tries < context.settings.firmware.tries)
-    setAttempt(context, controller, { ...attempt, error: null, isSilent: undefined })
+  if (about.build >= attempt.build) return setAttempt(context, controller, undefined)
+  const mayTry = attempt.isSilent && attempt.tries < context.settings.firmware.tries
+  if (mayTry || attempt.isOrdered)
+    setAttempt(context, controller, {
+      ...attempt,
+      isOrdered: undefined,
+      ...(mayTry && { error: null, isSilent: undefined }),
+    })
 }
 
 const noteSeen = ({ firmwareSeenAt, runtime }: Context, controller: string): void =>
@@ -129,10 +135,9 @@ export function watchFirmware(context: Context): number | undefined {
 /** The image that the controller was ordered to run, while its firmware is unknown since then. */
 function awaitedImage(context: Context, controller: string): FirmwareImage | undefined {
   const attempt = attemptOf(context, controller)
-  if (!attempt || attempt.tries === 0) return undefined
   const board = context.firmware.get(controller)
-  const isAwaited = board?.isSwitching === true || (attempt.error === null && !board?.about)
-  return isAwaited ? context.images.find(({ sum }) => sum === attempt.sum) : undefined
+  if (!attempt?.isOrdered || (board?.about && !board.isSwitching)) return undefined
+  return context.images.find(({ sum }) => sum === attempt.sum)
 }
 
 /** Gives a firmware up if its controller does not report after the order to run it. The board may be defective. */
@@ -157,6 +162,9 @@ function takeStep(context: Context, controller: string, board: BoardFirmware): n
   const now = runtime.clock.monotonic()
   const image = board.about ? imageOf(context, board.about.kind) : undefined
   const isRetry = image !== undefined && mayTryAgain(context, controller, image)
+  // A transfer that nothing continues must not hold the other controllers.
+  if (image && !board.isWaiting && !maySend(context, controller, image))
+    Object.assign(board, { bytes: undefined, sent: undefined })
   const step = firmwareStep({
     board,
     image,
@@ -204,7 +212,7 @@ function perform(
     case 'block':
       return send({ type: 'BLK', at: step.at, data: step.data })
     case 'use':
-      countTry(context, controller, step.image)
+      countTry(context, controller, step.image, { isOrdered: true })
       noteSeen(context, controller)
       return send({ type: 'USE', sum: step.image.sum })
     case 'give_up':

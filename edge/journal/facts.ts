@@ -67,6 +67,7 @@ const Attempt = z.object({
   rollout: z.string().nullable().optional(),
   again: z.string().nullable().optional(),
   boards: z.int().optional(),
+  isOrdered: z.literal(true).optional(),
   isSilent: z.literal(true).optional(),
 })
 

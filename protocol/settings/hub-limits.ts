@@ -225,7 +225,7 @@ export const coreSettings = {
       15 * 60_000,
       'Time after which the hub gives a firmware up, if the controller has not reported since it was ordered to run it.',
     ),
-    /** Number of boards on the line of a controller that may fail at an image. The last verdict does not end with its board. */
+    /** Number of boards on the line of a controller that may fail at an image. After that, no further board is tried. */
     boards: 3,
   }),
   /** On a full disk, failed writes are retried after this time. */

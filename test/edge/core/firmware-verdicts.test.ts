@@ -66,13 +66,12 @@ describe('a verdict about a firmware', () => {
     }
   })
 
-  test('the verdict of a controller that the hardware description no longer contains is deleted, and fails and holds no rollout', () => {
+  test('the verdict of a controller that the hardware description does not contain fails and holds no rollout, and raises no alarm', () => {
     const bench = hubWithVerdict({ rollout: 'first' }, 'removed')
     bench.rollout = 'first'
     bench.begin()
     bench.run(15 * MINUTE)
     expect([builds(bench), failed(bench), bench.firmwareOutcomes.at(-1)]).toEqual([NEW, [], 'done'])
-    expect(attempts(bench)).not.toContain('removed')
   })
 
   test('the verdict of an earlier program, without a board, belongs to the board that connects first and to no rollout', () => {
@@ -132,13 +131,34 @@ describe('a verdict about a firmware', () => {
   })
 
   test('a hub that starts after its controller became silent reports it after 15 minutes, too', () => {
-    const bench = hubWithVerdict({ error: null, tries: 1 })
+    const bench = hubWithVerdict({ error: null, tries: 1, isOrdered: true })
     bench.room.power('off', 'bins')
     bench.begin()
     bench.run(14 * MINUTE)
     expect(failed(bench)).toEqual([])
     bench.run(2 * MINUTE)
     expect([failed(bench), bench.firmwareOutcomes.at(-1)]).toEqual([[SILENT], { error: SILENT }])
+  })
+
+  test('a controller that has reported after its update is not silent when it is unplugged later, and holds no other controller', () => {
+    const bench = hubWith(makeImage({ build: 2 }, HANGS))
+    expect(bench.runUntil(() => switches(bench) === 1, 60 * MINUTE)).toBe(true)
+    expect(bench.runUntil(() => !attempts(bench).includes('isOrdered'), 10 * MINUTE)).toBe(true)
+    bench.room.power('off', 'bins')
+    bench.run(40 * MINUTE)
+    expect(failed(bench)).toEqual(['controller vending: firmware 2: the controller keeps firmware 1'])
+  })
+
+  test('a controller that cannot store an image is given up after three attempts, and is not silent although it has reported its firmware long before', () => {
+    const bench = hubWith()
+    const [image] = bench.images
+    const { read } = image!
+    Object.assign(image!, { read: () => undefined })
+    bench.run(20 * MINUTE)
+    Object.assign(image!, { read })
+    bench.fault('flash_fault', 'bins')
+    bench.run(40 * MINUTE)
+    expect([switches(bench), builds(bench)[0], failed(bench)]).toEqual([0, '1 kept', [GIVEN_UP]])
   })
 
   test('a controller that returns after each silent update is given up after the third one', () => {
