@@ -126,7 +126,7 @@ export const consumerUserRoutes = defineRoutes(
       body: z.object({
         ...contacts,
         default_hub_id: Id.optional().describe(
-          'Number of the default hub, which is not retired. If it is left out: none.',
+          'Number of the default hub. A retired hub counts as none. If it is left out: none.',
         ),
         device_uuid: z
           .string()
@@ -141,7 +141,7 @@ export const consumerUserRoutes = defineRoutes(
       ignoresUnknown: true,
       status: 201,
       response: User,
-      errors: ['hub_not_found', 'hub_not_accepting_orders'],
+      errors: ['hub_not_found'],
       summary: 'Create the user of an identity, or return the existing one',
       description: byWhomever,
       examples: { body: { email: 'ada@example.org', first_name: 'Ada' } },

@@ -23,11 +23,13 @@ export function fileProblem(error: unknown): string {
 }
 
 /**
- * The message of an error for an operator. An error of the operating system about a file becomes a sentence with its path.
+ * The message of an error for an operator. An error of the operating system about one file becomes a sentence with its path.
  */
 export function problemOf(error: unknown): string {
   const { code, path, syscall, message = String(error) } = error as Partial<NodeJS.ErrnoException>
-  if (code === undefined || !(code in meanings)) return message
+  // Node names both files of a call with two.
+  if (code === undefined || !(code in meanings) || Object.hasOwn(Object(error) as object, 'dest'))
+    return message
   // Calls on an open file do not name it.
   const file = path ?? (syscall === 'read' || syscall === 'write' ? 'a file' : undefined)
   return file === undefined ? message : `${file} cannot be used: ${fileProblem(error)}`

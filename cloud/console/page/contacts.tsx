@@ -6,7 +6,7 @@ import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
-import { act, Card, Field, Loaded, Nothing, useZone } from './parts.tsx'
+import { act, Card, Field, Loaded, Nothing } from './parts.tsx'
 import { hubWords } from './role-words.ts'
 import { ask, can } from './session.ts'
 
@@ -22,7 +22,7 @@ const set = (hub_id: number, { email, name, severity, morning_mail }: Wanted): P
   ask('POST /owners/contacts', { body: { hub_id, email, name, severity, morning_mail } })
 
 /** The people who get the owner's mails: about alarms, and each morning. */
-export function Contacts(): JSX.Element {
+export function Contacts({ zone }: { zone: string | undefined }): JSX.Element {
   const found = useData(() => ask('GET /owners/contacts'), ['contacts'])
   return (
     <Card title="Mails" class="mt-3" name="contacts">
@@ -45,6 +45,7 @@ export function Contacts(): JSX.Element {
                 isOnly={owners.length === 1}
                 contacts={data.filter(({ hub_ids }) => hub_ids.some((id) => owner.hub_ids.includes(id)))}
                 sendsMail={sends_mail}
+                zone={zone}
               />
             ))}
           </>
@@ -59,13 +60,13 @@ interface OwnerProps {
   contacts: readonly Contact[]
   isOnly: boolean
   sendsMail: boolean
+  zone: string | undefined
 }
 
 /** The contacts of one owner. A person may work for several. */
-function OwnerContacts({ owner, contacts, isOnly, sendsMail }: OwnerProps): JSX.Element {
+function OwnerContacts({ owner, contacts, isOnly, sendsMail, zone }: OwnerProps): JSX.Element {
   const { name, hub_ids, reaches_all } = owner
   const [hub] = hub_ids
-  const zone = useZone(hub)
   return (
     <section class={isOnly ? '' : 'mt-4'} aria-label={`Mails of ${name}`}>
       {!isOnly && (

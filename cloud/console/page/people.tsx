@@ -96,7 +96,7 @@ export function PeoplePage(): JSX.Element {
         )}
       </Loaded>
       <Invitations zone={zone} />
-      <Contacts />
+      <Contacts zone={zone} />
       {can('people:write') && (
         <Card title="Give a role to a person of the identity provider" class="mt-3" name="new">
           <form class="grid gap-3 max-w-xl" onSubmit={grant}>

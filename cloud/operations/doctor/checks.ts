@@ -222,7 +222,7 @@ const stateChecks = (database: FindDatabase, { clock }: Runtime): Checks => {
         if (!(await isMigrationWaiting(db))) throw error
         return warn(
           'not checked, because a migration is waiting',
-          'Start the service, which migrates the database. Then run the doctor again.',
+          'See the check schema. Then run the doctor again.',
         )
       }
     }

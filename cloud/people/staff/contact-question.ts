@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
-import type { SendMail } from '../../operations/alarms/mail.ts'
+import { MailUnconfirmed, type SendMail } from '../../operations/alarms/mail.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudits } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -95,6 +95,8 @@ export async function prepareQuestion(
       return true
     } catch (error) {
       log.warn({ err: error, contactId: id }, 'the mail server has not taken a question to a recipient')
+      // The holder may have the mail, so its link stays valid.
+      if (error instanceof MailUnconfirmed) return false
       await db.kysely
         .updateTable('alarm_contacts')
         // A link of an earlier mail works again.

@@ -188,8 +188,8 @@ export function invitationHandlers(
         const hubs = await tx.forUpdate(hubRows(tx.q, ids)).execute()
         // A hub may have moved since the check above.
         if (!hubs.every((hub) => reachesHub(credential, hub))) throw new ApiError('hub_not_found')
-        // Nobody can accept an invitation to it.
-        hubs.forEach(refuseRetired)
+        // The acceptance leaves retired hubs out.
+        if (hubs.every(({ retired_at }) => retired_at !== null)) refuseRetired(hubs[0]!)
         await requireRoom(tx, context, hubs)
         const row = await tx.q
           .insertInto('invitations')

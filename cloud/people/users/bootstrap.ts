@@ -3,7 +3,6 @@ import type { IdentityCredential } from '../../platform/credentials/credential.t
 import type { CloudContext } from '../../platform/context.ts'
 import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { refuseRetired } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { provenBy, takeProven, takingContacts } from './contacts.ts'
@@ -28,7 +27,7 @@ export interface Bootstrapped {
 
 /**
  * Finds or creates the user of an identity. If a guest's identity is no longer anonymous, it keeps its user
- * and its orders. Throws `validation_error` without any contact, and for the default hub as `requireHubToChoose`.
+ * and its orders. Throws `validation_error` without any contact, `hub_not_found` for the default hub.
  */
 export async function bootstrapUser(
   context: CloudContext,
@@ -49,13 +48,15 @@ export async function bootstrapUser(
     if (known && !isGuestNoMore)
       return { user: await seenAgain(tx, context, known, caller, device), created: false }
     requireContact(contact)
-    if (details.default_hub_id !== undefined) await requireHubToChoose(tx.q, details.default_hub_id)
+    const hubId = details.default_hub_id
+    // An app may have the number of a retired hub: that must not stop its customers.
+    const isRetired = hubId !== undefined && (await requireHub(tx.q, hubId)).retired_at !== null
     const values = {
       ...contact,
       ...(await takeProven(tx, contact, proven, known?.id ?? null)),
       first_name: details.first_name ?? null,
       last_name: details.last_name ?? null,
-      default_hub_id: details.default_hub_id ?? null,
+      default_hub_id: isRetired ? null : (hubId ?? null),
       ...device,
     }
     if (!known) {
@@ -155,13 +156,9 @@ function requireContact(contact: { email: string | null; phone_number: string | 
   ])
 }
 
-/** Throws `hub_not_found`, `hub_not_accepting_orders` for a retired hub. */
-export async function requireHubToChoose(q: Queries, hubId: number): Promise<void> {
-  const hub = await q
-    .selectFrom('hubs')
-    .select(['id', 'retired_at'])
-    .where('id', '=', hubId)
-    .executeTakeFirst()
+/** Throws `hub_not_found`. */
+export async function requireHub(q: Queries, hubId: number): Promise<{ retired_at: number | null }> {
+  const hub = await q.selectFrom('hubs').select('retired_at').where('id', '=', hubId).executeTakeFirst()
   if (!hub) throw new ApiError('hub_not_found')
-  refuseRetired(hub)
+  return hub
 }

@@ -21,7 +21,7 @@ import { hubsWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { Flag } from '../../platform/store/table.ts'
-import { requireHubToChoose } from './bootstrap.ts'
+import { requireHub } from './bootstrap.ts'
 import { provenBy, takeProven, takingContacts } from './contacts.ts'
 import { registerPush, unregisterPush } from './push-configs.ts'
 
@@ -181,7 +181,7 @@ export async function currentHub(q: Queries, user: UserRow): Promise<HubSummary 
   return summarizeHub(hub)
 }
 
-/** Sets or clears a user's selected or default hub. Throws as `requireHubToChoose`. */
+/** Sets or clears a user's selected or default hub. Throws `hub_not_found`, `hub_not_accepting_orders` for a retired hub. */
 async function chooseHub(
   { db, runtime }: CloudContext,
   userId: number,
@@ -189,7 +189,10 @@ async function chooseHub(
 ): Promise<HubChoice> {
   const q = db.kysely
   const [hubId] = Object.values(choice)
-  if (hubId !== null) await requireHubToChoose(q, hubId!)
+  if (hubId !== null && (await requireHub(q, hubId!)).retired_at !== null)
+    throw new ApiError('hub_not_accepting_orders', `Hub ${hubId} is retired. Choose another hub.`, {
+      reason: 'retired',
+    })
   const user = await q
     .updateTable('users')
     .set({ ...choice, updated_at: runtime.clock.now() })
@@ -201,8 +204,7 @@ async function chooseHub(
 
 /** Clears the selection if it is this hub. Throws `hub_not_found`. */
 async function unselectHub({ db, runtime }: CloudContext, userId: number, hubId: number): Promise<void> {
-  const hub = await db.kysely.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
-  if (!hub) throw new ApiError('hub_not_found')
+  await requireHub(db.kysely, hubId)
   await db.kysely
     .updateTable('users')
     .set({ selected_hub_id: null, updated_at: runtime.clock.now() })

@@ -1,5 +1,5 @@
 import type { Call, RouteCases } from './call.ts'
-import { retireHub, type World } from './world.ts'
+import type { World } from './world.ts'
 
 const ada = { customer: 'ada' } as const
 
@@ -179,13 +179,7 @@ export const consumerUserCases = {
   },
   'consumer.users.bootstrap': {
     success: () => Promise.resolve({ as: ada, body: { first_name: 'Ada' } }),
-    errors: {
-      hub_not_found: () => Promise.resolve({ as: ada, body: { default_hub_id: 99 } }),
-      async hub_not_accepting_orders(world) {
-        await retireHub(world)
-        return { as: ada, body: { default_hub_id: 1 } }
-      },
-    },
+    errors: { hub_not_found: () => Promise.resolve({ as: ada, body: { default_hub_id: 99 } }) },
   },
   'consumer.users.bootstrap_guest': {
     success: () => Promise.resolve({ as: { customer: 'guest-1' } }),

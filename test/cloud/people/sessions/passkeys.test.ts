@@ -341,6 +341,11 @@ onEachDatabase('passkeys of staff', (open) => {
       .where('id', '=', 2)
       .execute()
     expect((await start(browserAt(service), { invitation: late })).status).toBe(404)
+    await kysely.updateTable('hubs').set({ owner_id: 1 }).where('id', '=', 1).execute()
+    const again = await service.owner('POST', 'people/invitations', { ...anna, hub_ids: [1, 2] })
+    expect(again.status).toBe(201)
+    const none = await service.owner('POST', 'people/invitations', { ...anna, hub_ids: [2] })
+    expect(none).toMatchObject({ status: 409, json: { error: { code: 'hub_not_accepting_orders' } } })
   })
 
   test('a person who loses the last role because a hub moves loses the session and the passkey', async () => {

@@ -47,6 +47,23 @@ test('verified claims of the token take precedence over the body', async () => {
   expect([three.status, three.json]).toEqual([201, expect.objectContaining({ email: 'token@example.org' })])
 })
 
+test('the number of a retired hub stops no new user, who has no default hub then', async () => {
+  const { call, issuer, context } = await openCloud()
+  const retired = { hub_status: 'retired', retired_at: 0 } as const
+  await context.db.kysely.updateTable('hubs').set(retired).where('id', '=', 1).execute()
+  const token = await issuer.token()
+  const made = await call('POST', bootstrap, { token, body: { email: 'ada@example.org', default_hub_id: 1 } })
+  expect([made.status, made.json]).toEqual([201, expect.objectContaining({ default_hub_id: null })])
+  const chosen = await call('POST', '/users/user/hub/1', { token })
+  expect([chosen.status, errorOf(chosen).error]).toEqual([
+    409,
+    expect.objectContaining({
+      code: 'hub_not_accepting_orders',
+      message: 'Hub 1 is retired. Choose another hub.',
+    }),
+  ])
+})
+
 test('at least one valid contact is required', async () => {
   const { call, issuer } = await openCloud()
   const token = await issuer.token()
