@@ -71,6 +71,8 @@ const MAX_CONNECT_BYTES = 4096
 /** A client that reads nothing for this long is disconnected, because the publisher waits for it. */
 const DRAIN_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 10_000
+/** Return code of CONNACK. */
+const SERVER_UNAVAILABLE = 3
 
 /**
  * The MQTT broker inside the cloud's process (SPEC §2). Hubs sign in with passwords (`hubs` has their digests) or
@@ -219,7 +221,11 @@ async function createBroker(
         },
         (error: unknown) => {
           log.error({ err: error }, 'MQTT client could not be checked')
-          done(null, false)
+          // A hub must not report a good password or certificate as refused.
+          done(
+            Object.assign(new Error('the database does not answer'), { returnCode: SERVER_UNAVAILABLE }),
+            false,
+          )
         },
       )
     },

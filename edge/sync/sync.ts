@@ -137,7 +137,7 @@ export class Sync {
     const advice = 'enrol the hub again with a new claim code (larder enroll, or the page of the hub)'
     const why =
       endsAt <= this.#clock.now()
-        ? `it has expired on ${day}`
+        ? `it expired on ${day}`
         : `it is revoked, or the hub is not ${user} (it ends on ${day})`
     const shown = `the broker refuses the certificate of this hub: ${why}`
     return { shown, message: `${shown}: ${advice}` }

@@ -56,9 +56,11 @@ afterAll(async () => {
 })
 
 /** A client of mqtt.js; resolves with the result of the connection. */
-function connect(options: IClientOptions): Promise<{ client: MqttClient; outcome: string }> {
-  const socket = (): ReturnType<typeof connectTcp> =>
-    connectTcp({ host: '127.0.0.1', port: broker.port, noDelay: true })
+function connect(
+  options: IClientOptions,
+  port = broker.port,
+): Promise<{ client: MqttClient; outcome: string }> {
+  const socket = (): ReturnType<typeof connectTcp> => connectTcp({ host: '127.0.0.1', port, noDelay: true })
   const client = new MqttClient(socket, { protocolVersion: 4, reconnectPeriod: 0, clean: true, ...options })
   clients.push(client)
   return new Promise((resolve) => {
@@ -102,6 +104,18 @@ test('an unknown hub at a cloud without hubs is logged once: the database may be
   }
   expect((await connect({ clientId: 'hub-9', username: 'hub-9', password: 'x' })).outcome).toMatch(/Not/)
   expect(told()).toHaveLength(1)
+})
+
+test('a login that the cloud cannot check is not refused as wrong', async () => {
+  const lost = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  const blind = await startEmbeddedBroker({ db: lost, databaseUrl, log, refusals, clock, port: 0 })
+  try {
+    await lost.kysely.schema.dropTable('hubs').execute()
+    const options = { clientId: 'hub-1', username: 'hub-1', password: 'secret-1' }
+    expect((await connect(options, blind.port)).outcome).toMatch(/Server unavailable/)
+  } finally {
+    await blind.close()
+  }
 })
 
 describe('logins at the embedded broker', () => {

@@ -58,7 +58,7 @@ describe('a session', () => {
   })
 
   test.each([
-    ['has expired', -86_400_000, /^the broker refuses the certificate of this hub: it has expired on \d{4}/],
+    ['has expired', -86_400_000, /^the broker refuses the certificate of this hub: it expired on \d{4}/],
     ['is valid', 86_400_000, /^the broker refuses the certificate of this hub: it is revoked/],
   ])('a refused login with a certificate that %s names the certificate, not the password', (_, ms, words) => {
     const { clock, line, start } = setUp()
