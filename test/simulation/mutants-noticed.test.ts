@@ -6,9 +6,12 @@ import { invariants } from '../invariants/evidence.ts'
 import { knownSeeds, mutants } from './mutant-list.ts'
 import { compiledCopy, knownFirst, runMutant } from './mutants.ts'
 
-/** The quickest mutant of each invariant; `npm run mutants` runs all. */
+/** The quickest mutants, of different invariants; `npm run mutants` runs all. */
 const soonest = mutants.toSorted((one, other) => knownSeeds[one.name]! - knownSeeds[other.name]!)
-const chosen = invariants.map((invariant) => soonest.find((mutant) => mutant.invariant === invariant)!)
+const chosen = invariants
+  .map((invariant) => soonest.find((mutant) => mutant.invariant === invariant)!)
+  .toSorted((one, other) => soonest.indexOf(one) - soonest.indexOf(other))
+  .slice(0, 6)
 
 let whole: string
 beforeAll(async () => {
