@@ -24,7 +24,7 @@ const withToken =
   async ({ issuer }: TestCloud): Promise<CallOptions> => ({ token: await issuer.token(claims) })
 
 const someKey = mintApiKey(systemRuntime().random).key
-const sendKey = 'send an API key as `X-API-Key: lk_…`'
+const sendKey = 'send an API key as `X-API-Key: lk…`'
 const sendToken = 'send an identity token as `Authorization: Bearer …`'
 const eitherOr = `A credential is required: ${sendKey}, or an identity token as \`Authorization: Bearer …\`.`
 
@@ -74,7 +74,7 @@ const mistakes: Mistake[] = [
     options: () => ({ key: someKey.slice(0, 20) }),
     status: 401,
     code: 'invalid_api_key',
-    says: 'The API key is not valid: it is `lk_`, 8 characters, `_` and 43 characters.',
+    says: 'The API key is not valid: it is `lk_`, 8 characters, `_` and 43 characters. The number of the cell, if there is one, follows `lk`.',
   },
   {
     what: 'a token without Bearer',
@@ -106,7 +106,7 @@ const mistakes: Mistake[] = [
     options: withToken({ anonymous: true }),
     status: 403,
     code: 'scope_missing',
-    says: 'A guest has no role, and this endpoint takes one that grants hubs:read: sign in as a user with a role, or send an API key as `X-API-Key: lk_…`.',
+    says: 'A guest has no role, and this endpoint takes one that grants hubs:read: sign in as a user with a role, or send an API key as `X-API-Key: lk…`.',
   },
   {
     what: 'somebody without a role on an owner’s path',
@@ -114,7 +114,7 @@ const mistakes: Mistake[] = [
     options: withToken(),
     status: 403,
     code: 'scope_missing',
-    says: 'This identity has no role, and this endpoint takes one that grants hubs:read: ask the operator for a role, or send an API key as `X-API-Key: lk_…`.',
+    says: 'This identity has no role, and this endpoint takes one that grants hubs:read: ask the operator for a role, or send an API key as `X-API-Key: lk…`.',
   },
   {
     what: 'a role that does not grant the scope',
