@@ -66,8 +66,8 @@ export interface FirmwareView {
   attempt: FirmwareAttempt | undefined
   /** The image was given up at this controller in an earlier rollout, and the present one may try it again. */
   isRetry: boolean
-  /** The image was given up at another controller. */
-  isBad: boolean
+  /** No verdict about the image, here or at another controller, forbids to send it. */
+  maySend: boolean
   /** The controller is this hub's, and its memory is reconciled with the journal. */
   isReconciled: boolean
   /** Its bins have reported their position. */
@@ -107,12 +107,10 @@ export function firmwareStep(view: FirmwareView): FirmwareStep {
   if (restMs > 0) return { do: 'wait', ms: restMs }
   if (about === undefined) return { do: 'ask' }
   if (about.trial) return view.hasReported ? { do: 'keep', build: about.build } : { do: 'wait' }
-  if (!image || image.build <= about.build || view.isBad) return { do: 'wait' }
-  const present = attempt?.sum === image.sum ? attempt : undefined
-  if (present && present.error !== null && !isRetry) return { do: 'wait' }
+  if (!image || image.build <= about.build || !view.maySend) return { do: 'wait' }
   if (image.size > about.room)
     return { do: 'give_up', image, error: `its ${image.size} bytes do not fit into ${about.room}` }
-  if (present && present.tries >= view.maxTries && !isRetry)
+  if (!isRetry && attempt?.sum === image.sum && attempt.tries >= view.maxTries)
     return { do: 'give_up', image, error: `the controller keeps firmware ${about.build}` }
   if (afterMs > 0) return { do: 'wait', ms: afterMs }
   if (!view.isIdle || !view.isAlone) return { do: 'wait' }

@@ -42,7 +42,7 @@ export function mayTryAgain(context: Context, controller: string, image: Firmwar
 }
 
 /** The image was given up at another controller. */
-export const isBadElsewhere = (context: Context, controller: string, image: FirmwareImage): boolean =>
+const isBadElsewhere = (context: Context, controller: string, image: FirmwareImage): boolean =>
   firmwareAttempts(context).some(
     ([id, { sum, error }]) => id !== controller && sum === image.sum && error !== null,
   )

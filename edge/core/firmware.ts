@@ -8,7 +8,6 @@ import {
   attemptOf,
   countTry,
   giveUp,
-  isBadElsewhere,
   maySend,
   mayTryAgain,
   noteBoard,
@@ -161,16 +160,15 @@ function takeStep(context: Context, controller: string, board: BoardFirmware): n
   const { settings, runtime, startedAt, state, layout, devices, firmware, cycling } = context
   const now = runtime.clock.monotonic()
   const image = board.about ? imageOf(context, board.about.kind) : undefined
-  const isRetry = image !== undefined && mayTryAgain(context, controller, image)
+  const isSendable = image !== undefined && maySend(context, controller, image)
   // A transfer that nothing continues must not hold the other controllers.
-  if (image && !board.isWaiting && !maySend(context, controller, image))
-    Object.assign(board, { bytes: undefined, sent: undefined })
+  if (image && !board.isWaiting && !isSendable) Object.assign(board, { bytes: undefined, sent: undefined })
   const step = firmwareStep({
     board,
     image,
     attempt: attemptOf(context, controller),
-    isRetry,
-    isBad: image !== undefined && !isRetry && isBadElsewhere(context, controller, image),
+    isRetry: image !== undefined && mayTryAgain(context, controller, image),
+    maySend: isSendable,
     isReconciled: devices.isUp(controller) && state.controllers.find(controller)?.reconciled === true,
     hasReported: layout.bins.every(
       ({ number }) =>

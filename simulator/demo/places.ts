@@ -52,7 +52,7 @@ export const SeedResult = z.object({
   hubs: z.array(z.object({ hub_id: z.int(), name: z.string() })).min(1),
   /** The password of hub 1 at the broker. */
   mqtt_password: z.string(),
-  /** The passwords of all hubs, by their ids. An older seed program prints only that of hub 1. */
+  /** The passwords of all hubs, by their ids. Older seed programs print only the password of hub 1. */
   mqtt_passwords: z.record(z.string(), z.string()).optional(),
   /** The initial stock of hub 1's shelves. */
   shelves: z.array(

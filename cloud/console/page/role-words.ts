@@ -18,7 +18,7 @@ export const roleWords: Readonly<Record<RoleName, string>> = {
   analyst: 'Analyst: reads everything, changes nothing',
 }
 
-/** What a key may do. */
+/** The rights of keys in plain words. */
 export const scopeWords: Readonly<Record<Scope, string>> = {
   'inventory:read': 'Read products and stock',
   'inventory:write': 'Change products, prices and stock',

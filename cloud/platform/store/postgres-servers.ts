@@ -1,8 +1,8 @@
-import { fileProblem } from '../../../protocol/model/system-error.ts'
 import { readFileSync } from 'node:fs'
 import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
-import { RUNNING_LOCK } from './advisory-locks.ts'
 import type { ClientConfig } from 'pg'
+import { fileProblem } from '../../../protocol/model/system-error.ts'
+import { RUNNING_LOCK } from './advisory-locks.ts'
 import { DatabaseUnavailable } from './outage.ts'
 import {
   isSocket,

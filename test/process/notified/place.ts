@@ -235,7 +235,7 @@ export class Place {
 
 const nameOf = ({ cabinet, shelf, row }: Facing): string => `row ${cabinet}/${shelf}/${row}`
 
-/** What a call makes. A customer whose hub did not answer in time, as on a busy machine, tries again. */
+/** Repeats a call until it succeeds, and returns its answer. A customer whose hub did not answer in time, as on a busy machine, tries again. */
 const made = <T>(call: () => Promise<{ status: number; json: unknown }>): Promise<T> =>
   vi.waitFor(async () => {
     const { status, json: body } = await call()
