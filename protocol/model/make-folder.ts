@@ -7,13 +7,23 @@ export interface FolderFiles {
 /**
  * Makes a folder and the folders above it. Unlike `mkdirSync` with `recursive`, it returns on file systems that answer
  * ENOENT to a new folder, such as /proc. Throws an error with the `code` of the system, ENOTSUP for such a file system.
+ * An error about a part of the path that is a file (ENOTDIR) names the whole path.
  */
 export function makeFolder(files: FolderFiles, path: string, options: { mode?: number } = {}): void {
   const folder = path.replace(/(?<=.)\/+$/, '')
+  try {
+    makeFolders(files, folder, options)
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'ENOTDIR') throw error
+    throw withCode('ENOTDIR', 'not a directory', { folder, cause: error })
+  }
+}
+
+function makeFolders(files: FolderFiles, folder: string, options: { mode?: number }): void {
   const isThere = (): boolean => files.statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true
   if (isThere()) return
-  const end = folder.lastIndexOf('/')
-  if (end > 0) makeParent(files, folder.slice(0, end), options)
+  const parent = folder.slice(0, Math.max(0, folder.lastIndexOf('/'))).replace(/(?<=.)\/+$/, '')
+  if (parent !== '') makeParent(files, parent, options)
   try {
     files.mkdirSync(folder, options)
   } catch (error) {
@@ -28,7 +38,7 @@ export function makeFolder(files: FolderFiles, path: string, options: { mode?: n
 /** A parent that is a file ends with ENOTDIR. Node from 26 on reports its children as absent; older lines throw at `statSync`. */
 function makeParent(files: FolderFiles, folder: string, options: { mode?: number }): void {
   try {
-    makeFolder(files, folder, options)
+    makeFolders(files, folder, options)
   } catch (error) {
     if ((error as { code?: unknown }).code !== 'EEXIST') throw error
     throw withCode('ENOTDIR', 'not a directory', { folder, cause: error })

@@ -48,3 +48,24 @@ test.each([
 ])('the folder %s cannot be made: the call ends with %s', (path, code) => {
   expect(() => makeFolder(files, path)).toThrow(expect.objectContaining({ code }) as Error)
 })
+
+test.each(['reports nothing below a file', 'throws below a file'])(
+  'an error about a file in the path names the whole path where statSync %s',
+  (behaviour) => {
+    const error = (code: string, path: string) => Object.assign(new Error(code), { code, path })
+    const fake: FolderFiles = {
+      mkdirSync: (path) => {
+        throw error(path === '/file' ? 'EEXIST' : 'ENOTDIR', path)
+      },
+      statSync: (path) => {
+        if (path === '/file') return { isDirectory: () => false }
+        if (behaviour === 'throws below a file') throw error('ENOTDIR', path)
+        return undefined
+      },
+    }
+    for (const path of ['/file/x', '/file/x/y/'])
+      expect(() => makeFolder(fake, path)).toThrow(
+        expect.objectContaining({ code: 'ENOTDIR', path: path.replace(/\/$/, '') }) as Error,
+      )
+  },
+)
