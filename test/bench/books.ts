@@ -6,6 +6,8 @@ import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/dat
 
 const PRODUCTS = 60
 const CATEGORIES = 8
+/** Audit records with the rare action and the rare actor. */
+const RARE_RECORDS = 100
 const TWO_YEARS_MS = 730 * 86_400_000
 /** Rows of a statement, so that none reaches the database's time limit. */
 const ROWS_AT_ONCE = 20_000
@@ -31,6 +33,8 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
   await writeHub(db, 1, { products, firstProduct: 1 })
   const users = Math.ceil(orders / 10)
   const refunds = Math.floor(orders / 50)
+  // As many rare records in books of each size: a report of them has the same rows.
+  const rare = Math.ceil(orders / RARE_RECORDS)
   const since = now - TWO_YEARS_MS
   const at = (order: string) => `cast(${since} + (${TWO_YEARS_MS} * 1.0 * ${order}) / ${orders} as bigint)`
   // Well distributed integers, equal in each run.
@@ -66,8 +70,8 @@ export async function writeBooks(options: BooksOptions): Promise<CloudDatabase> 
     [
       orders,
       'audit_log (at, actor, action, hub_id, object, result, detail)',
-      `${at('i')}, case when i % 5000 = 0 then 'key:rarerare' else 'key:oftenoft' end,
-        case when i % 5000 = 0 then 'keys.create' else 'controls.open_bin' end, 1, 'order-' || i, 'executed', '{}' from n`,
+      `${at('i')}, case when i % ${rare} = 0 then 'key:rarerare' else 'key:oftenoft' end,
+        case when i % ${rare} = 0 then 'keys.create' else 'controls.open_bin' end, 1, 'order-' || i, 'executed', '{}' from n`,
     ],
   ]
   for (const [count, into, select] of statements)

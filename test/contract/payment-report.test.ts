@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import type { OwnerPayment } from '../../protocol/contract/owner-reports.ts'
 import { routes } from '../../protocol/contract/routes.ts'
+import { openDatabase } from '../../cloud/platform/store/database.ts'
+import { Sqlite } from '../../cloud/platform/store/sqlite-driver.ts'
 import { payFromWallet } from '../../cloud/commerce/payments/pay.ts'
 import { confirmClaim } from '../cloud/support/confirm-claim.ts'
 import { onEachDatabase } from '../world/database.ts'
@@ -69,6 +71,25 @@ async function sellAll(world: World): Promise<Record<string, number>> {
     won: disputes[1]!,
   }
 }
+
+test('each kind of movement is read from an index of its own, so that many refunds do not slow a page with few disputes', async () => {
+  let statements: string[] = []
+  const sqlite = new Sqlite(':memory:', { verbose: (text) => void statements.push(String(text)) })
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite })
+  await db.migrate()
+  const world = await openWorld(() => Promise.resolve(db))
+  statements = []
+  await list(world)
+  const [read] = statements.filter((text) => text.includes('refunds'))
+  const plan = sqlite.prepare(`explain query plan ${read}`).all() as { detail: string }[]
+  const indexes = plan.flatMap(({ detail }) => /^SEARCH .* USING INDEX (\w+) /.exec(detail)?.[1] ?? [])
+  expect(indexes.toSorted()).toEqual([
+    'payments_by_owner',
+    'refunds_by_owner',
+    'refunds_disputes',
+    'refunds_won_back',
+  ])
+})
 
 onEachDatabase('the payments report', (open) => {
   test('a day and a timestamp bound a report by the time zone of the hub', async () => {

@@ -151,6 +151,7 @@ export const numberedMigrations: readonly NumberedMigration[] = [
       ]
     },
   },
+  { name: '0010-disputes', statements: () => [], concurrently: ['refunds_disputes'] },
 ]
 
 /** The statement that creates a table. INT: an integer of 64 bits. */

@@ -86,6 +86,7 @@ export const paymentTables = {
     .index('refunds_by_order', ['order_id'])
     .index('refunds_by_payment', ['payment_id'])
     .index('refunds_by_owner', ['owner_id', 'created_at', 'id'])
+    .index('refunds_disputes', ['owner_id', 'created_at', 'id'], "reason = 'dispute'")
     .index('refunds_won_back', ['owner_id', 'updated_at', 'id'], "reason = 'dispute' and status = 'failed'")
     .index('refunds_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
   /** Progress of the comparison of the books with the processor's refunds. */
