@@ -28,6 +28,7 @@ const pinned: Record<string, Record<CloudDatabase['kind'], string>> = {
   '0007-audit-indexes': { sqlite: 'a9fc372bb5682ae9', postgres: '1950c298b3be421b' },
   '0008-last-readings': { sqlite: 'ed010c24e8bfba9a', postgres: 'c16d8fd425750f19' },
   '0009-confirmed-contacts': { sqlite: 'e9126833c52fc8d6', postgres: 'a54dfdf1b7b65ae8' },
+  '0010-disputes': { sqlite: '767c125c270a0c57', postgres: '61c128d9aee22e1b' },
 }
 
 test('the released statements of schema 1 are unchanged', () => {
