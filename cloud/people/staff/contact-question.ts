@@ -8,7 +8,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import { base62, digestOf } from '../../platform/credentials/secrets.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { countUnasked, sendUnasked } from './unasked-mails.ts'
+import { countUnasked, sendUnasked, type UnaskedLimit } from './unasked-mails.ts'
 
 export interface MailParts {
   /** Absent: the service sends no mail. */
@@ -52,20 +52,19 @@ export async function recordContact(
 
 /**
  * Prepares the mail that asks the holder of an address. It contains no text that the owner of the hubs can choose, because the
- * holder has not agreed to get any. The caller has locked the owner, and sends the mail after the transaction. Undefined if the
- * service sends no mail, or if the address or the owner has had too many.
+ * holder has not agreed to get any. The caller has locked the owner, and sends the mail after the transaction. The limit, if
+ * the address or the owner has had too many.
  */
 export async function prepareQuestion(
   tx: Tx,
   context: CloudContext,
-  { sendMail, baseUrl }: MailParts,
+  { sendMail, baseUrl }: MailParts & { sendMail: SendMail },
   contact: Row,
-): Promise<{ row: Row; send: () => Promise<boolean> } | undefined> {
+): Promise<{ row: Row; send: () => Promise<boolean> } | UnaskedLimit> {
   const { runtime, settings, db, log } = context
   const { id, email, owner_id } = contact
-  if (!sendMail) return undefined
   const counted = await countUnasked(tx, context, { ownerId: owner_id, email })
-  if (counted === undefined) return undefined
+  if (typeof counted !== 'number') return counted
   const secret = base62(runtime.random.bytes(32))
   const confirm_digest = digestOf(secret)
   const row = await tx.q
@@ -89,9 +88,9 @@ export async function prepareQuestion(
     subject: '[Larder] Do you want these mails?',
     text,
   }
-  async function send(): Promise<boolean> {
+  const send = async (): Promise<boolean> => {
     try {
-      await sendUnasked(context, sendMail!, { id: counted!, mail })
+      await sendUnasked(context, sendMail, { id: counted, mail })
       return true
     } catch (error) {
       log.warn({ err: error, contactId: id }, 'the mail server has not taken a question to a recipient')

@@ -73,6 +73,7 @@ type ContactRoute =
  */
 export function contactHandlers(context: CloudContext, parts: MailParts): Handlers<ContactRoute> {
   const { db, runtime } = context
+  const { sendMail, baseUrl } = parts
   const visible = async (q: Queries, { wholeOwners }: Reach): Promise<Row[]> =>
     q
       .selectFrom('alarm_contacts')
@@ -101,7 +102,7 @@ export function contactHandlers(context: CloudContext, parts: MailParts): Handle
           hub_ids: owners.get(row.owner_id)?.hub_ids ?? [],
         })),
         owners: [...owners.values()],
-        sends_mail: parts.sendMail !== undefined,
+        sends_mail: sendMail !== undefined,
       }
     },
     async 'owner.contacts.add'({ body: { hub_id, morning_mail, ...contact }, credential }) {
@@ -116,10 +117,11 @@ export function contactHandlers(context: CloudContext, parts: MailParts): Handle
         const set = await setContact(tx, runtime, wanted)
         await recordContact(tx.q, runtime, { actor: credential.actor, action: 'contacts.add' }, set)
         const isAsked = set.confirmed_at !== null || set.confirm_mailed_at !== null
-        return { row: set, question: isAsked ? undefined : await prepareQuestion(tx, context, parts, set) }
+        if (isAsked || !sendMail) return { row: set, question: undefined }
+        return { row: set, question: await prepareQuestion(tx, context, { sendMail, baseUrl }, set) }
       })
-      const asked = question && ((await question.send()) ? question.row : undefined)
-      return shown(db.kysely, asked ?? row)
+      const isSent = question && 'send' in question && (await question.send())
+      return shown(db.kysely, isSent ? question.row : row)
     },
     'owner.contacts.ask': async ({ params, credential }) =>
       shown(
@@ -159,22 +161,18 @@ async function readOwners(q: Queries, { hubs, wholeOwners }: Reach) {
 /** Sends the question of a contact again, if its holder has not agreed yet. Returns the row of the contact. */
 async function askAgain(
   context: CloudContext,
-  parts: MailParts,
+  { sendMail, baseUrl }: MailParts,
   find: (q: Queries) => Promise<Row>,
   { actor }: OwnerCredential,
 ): Promise<Row> {
-  if (!parts.sendMail) throw new ApiError('service_unavailable', 'The service has no mail server.')
+  if (!sendMail) throw new ApiError('service_unavailable', 'The service has no mail server.')
   const { row, question } = await context.db.transact(async (tx) => {
     const { owner_id } = await find(tx.q)
     await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', owner_id)).execute()
     const found = await find(tx.q)
     if (found.confirmed_at !== null) return { row: found, question: undefined }
-    const prepared = await prepareQuestion(tx, context, parts, found)
-    if (!prepared)
-      throw limitReached(
-        `This address got ${context.settings.unaskedMailsPerAddress} mails within 24 hours, or the owner has sent or tried too many. Try again later.`,
-        context.settings.unaskedMailsPerAddress,
-      )
+    const prepared = await prepareQuestion(tx, context, { sendMail, baseUrl }, found)
+    if ('why' in prepared) throw limitReached(prepared.why, prepared.limit)
     await recordContact(tx.q, context.runtime, { actor, action: 'contacts.ask' }, found)
     return { row: found, question: prepared }
   })

@@ -23,7 +23,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { MailParts } from './contact-question.ts'
 import { readReach, requireScopes } from './staff.ts'
-import { countUnasked, sendUnasked } from './unasked-mails.ts'
+import { countUnasked, sendUnasked, type UnaskedLimit } from './unasked-mails.ts'
 
 type Row = Selectable<Tables['invitations']>
 
@@ -130,11 +130,11 @@ export const unlinked = (name: string): string =>
 async function mailed(
   context: CloudContext,
   sendMail: SendMail | undefined,
-  { row: { name: given, email, role }, counted }: { row: Row; counted: number | undefined },
+  { row: { name: given, email, role }, counted }: { row: Row; counted: number | UnaskedLimit | undefined },
   url: string,
 ): Promise<boolean> {
   const { runtime, settings, log } = context
-  if (email === null || !sendMail || counted === undefined) return false
+  if (email === null || !sendMail || typeof counted !== 'number') return false
   const name = unlinked(given)
   const days = Math.round(settings.invitationMs / 86_400_000)
   const text = `Hello ${name},\n\nyou are invited to Larder as ${role}. Open this link within ${days} days and create a passkey:\n\n${url}\n\nThe link works once.\n`

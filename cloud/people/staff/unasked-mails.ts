@@ -12,15 +12,21 @@ const REFUSED_WINDOW_MS = 3_600_000
 /** Stands for the address of a mail that the mail server has not accepted. */
 const REFUSED = 'refused'
 
+/** The limit that a mail has reached, and a sentence about it. */
+export interface UnaskedLimit {
+  limit: number
+  why: string
+}
+
 /**
  * Counts a mail to an address before it is sent. The holder has not agreed to mails, so their number is limited. The caller
- * has locked the owner. Returns the id of the mail in `unasked_mails`, or undefined if the mail must not be sent.
+ * has locked the owner. Returns the id of the mail in `unasked_mails`, or the limit that forbids it.
  */
 export async function countUnasked(
   tx: Tx,
   { runtime, settings }: CloudContext,
   { ownerId: owner_id, email }: { ownerId: number; email: string },
-): Promise<number | undefined> {
+): Promise<number | UnaskedLimit> {
   const now = runtime.clock.now()
   const address = digestOf(email.toLowerCase())
   // Two owners could take the last mail of an address.
@@ -34,12 +40,25 @@ export async function countUnasked(
     .where('sent_at', '>', now - REFUSED_WINDOW_MS)
     .where('owner_id', '=', owner_id)
     .where('address', '=', REFUSED)
-  for (const [counted, limit] of [
-    [ofOwner, settings.unaskedMailsPerOwner],
-    [toAddress, settings.unaskedMailsPerAddress],
-    [refused, settings.unaskedMailsPerOwner],
+  const { unaskedMailsPerOwner: perOwner, unaskedMailsPerAddress: perAddress } = settings
+  for (const [counted, limit, why] of [
+    [
+      ofOwner,
+      perOwner,
+      `The owner has sent ${perOwner} mails to people who have not agreed to them, within 24 hours. Try again tomorrow.`,
+    ],
+    [
+      toAddress,
+      perAddress,
+      `This address has got ${perAddress} such mails within 24 hours. Try again tomorrow.`,
+    ],
+    [
+      refused,
+      perOwner,
+      `The mail server has refused ${perOwner} mails of the owner within an hour. Check it, and try again in an hour.`,
+    ],
   ] as const)
-    if (Number((await counted.executeTakeFirstOrThrow()).count) >= limit) return undefined
+    if (Number((await counted.executeTakeFirstOrThrow()).count) >= limit) return { limit, why }
   const { id } = await tx.q
     .insertInto('unasked_mails')
     .values({ owner_id, address, sent_at: now })
