@@ -1,10 +1,12 @@
-import { sql } from 'kysely'
+import { expressionBuilder, sql } from 'kysely'
 import type { Heartbeat, Hello } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { HubDomain } from './domain.ts'
+import { maySpeak } from './draining.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
+import type { Tables } from '../platform/store/schema.ts'
 import { statement } from '../platform/store/statement.ts'
 import type { Flag } from '../platform/store/table.ts'
 
@@ -138,7 +140,7 @@ export class LeaseKeeper {
     const { now, lease } = this.#lease()
     const { context, settings } = this.#ports
     const renewedSince = now - 0.4 * Math.min(settings.leaseMs, context.settings.onlineWithinMs)
-    const rows = await storedBeats(q, { beats: rowsOf(beats) })
+    const rows = await storedBeats(q, { beats: rowsOf(beats), now })
     const stored = new Map(rows.map((row) => [row.hub_id, row]))
     return new Map(
       beats.map(({ hubId }): [number, Renewal | 'due'] => {
@@ -259,13 +261,15 @@ const rowsOf = (beats: readonly Beat[]) =>
       said_at: monotonic,
     }))
 
+/** The session of a hub that is shut out counts as unknown. */
 const storedBeats = statement(
-  (_, { beats }: { beats: readonly BeatRow[] }, { kind }) => sql<StoredBeat>`
+  (_, { beats, now }: { beats: readonly BeatRow[]; now: number }, { kind }) => sql<StoredBeat>`
     select r.hub_id, session, process_id, lease_until, last_heard_at, is_connected, has_left,
       case when session = said_in then 1 else 0 end as is_known,
       case when health_monotonic > said_at or (health_monotonic is not null and health = said)
         then 1 else 0 end as is_old
-    from ${recordset(kind, beatColumns, beats)} join hub_sessions on hub_sessions.hub_id = r.hub_id`,
+    from ${recordset(kind, beatColumns, beats)} join hub_sessions on hub_sessions.hub_id = r.hub_id
+    where exists (select 1 from hubs where hubs.id = r.hub_id and ${maySpeak(expressionBuilder<Tables, 'hubs'>(), now)})`,
 )
 
 const leasesOf = statement((q, at: { processId: string; now: number }) =>

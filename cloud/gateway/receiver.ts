@@ -16,6 +16,7 @@ import { isLockedOut, isOutage } from '../platform/store/outage.ts'
 import { statement } from '../platform/store/statement.ts'
 import { recordFinished } from './command-store.ts'
 import { ApplyError, type HubDomain } from './domain.ts'
+import { maySpeak } from './draining.ts'
 import { recordTemperatures } from './temperatures.ts'
 
 export type UpStream = 'ledger' | 'telemetry'
@@ -74,7 +75,7 @@ async function receive(
 ): Promise<Ack | 'foreign'> {
   const { context, hubId } = receiving
   return context.db.transact(async (tx) => {
-    const state = await lockCursor(tx, hubId, stream)
+    const state = await lockCursor(tx, { hubId, stream, now: context.runtime.clock.now() })
     const tags = batch.entries.map((entry) => entry.tag)
     const verdict = judgeBatch(state, { ...batch, tags }, { lossy: stream === 'telemetry' })
     if (verdict.kind === 'foreign') return verdict.kind
@@ -100,19 +101,32 @@ function acknowledgement(
   return { stream, epoch: epoch!, cursor, tag, resend: verdict.kind === 'gap', fork: verdict.kind === 'fork' }
 }
 
-const cursorToLock = statement((q, at: { hubId: number; stream: UpStream }, locks) =>
+const cursorToLock = statement((q, at: { hubId: number; stream: UpStream; now: number }, locks) =>
   locks.forUpdate(
     q
       .selectFrom('hub_streams')
       .select(['epoch', 'cursor', 'tag'])
       .where('hub_id', '=', at.hubId)
       .where('stream', '=', at.stream)
-      .where('is_current', '=', 1),
+      .where('is_current', '=', 1)
+      .where((eb) =>
+        eb.exists(
+          eb
+            .selectFrom('hubs')
+            .select('hubs.id')
+            .whereRef('hubs.id', '=', 'hub_streams.hub_id')
+            .where((hub) => maySpeak(hub, at.now)),
+        ),
+      ),
   ),
 )
 
-async function lockCursor(tx: Tx, hubId: number, stream: UpStream): Promise<ReceiverState> {
-  const [row] = await cursorToLock(tx.q, { hubId, stream })
+/** A hub that is shut out has no cursor: its entries are ignored, also in a session that is still open. */
+async function lockCursor(
+  tx: Tx,
+  at: { hubId: number; stream: UpStream; now: number },
+): Promise<ReceiverState> {
+  const [row] = await cursorToLock(tx.q, at)
   return row ?? { epoch: null, cursor: 0, tag: 0 }
 }
 

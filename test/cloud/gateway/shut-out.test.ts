@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { SETTLED, World } from '../../world/gateway.ts'
+import { alarm } from '../../world/scripted-hub.ts'
+
+test('the cloud applies nothing from the open session of a hub whose certificate was revoked, and leaves the session', async () => {
+  const { world, cloud, hub } = await World.connected()
+  const { db, runtime } = cloud.context
+  const seen = async () => ({
+    alarms: (await db.kysely.selectFrom('alarms').select('subject').execute()).map(({ subject }) => subject),
+    session: await db.kysely
+      .selectFrom('hub_sessions')
+      .select(['last_heard_at', 'lease_until', 'health'])
+      .executeTakeFirst(),
+  })
+  hub.append(alarm('before'))
+  hub.sendEntries()
+  hub.heartbeat()
+  await world.pass(SETTLED)
+  const before = await seen()
+  expect(before.alarms).toEqual(['before'])
+  await db.kysely.updateTable('hubs').set({ revoked_at: runtime.clock.now() }).execute()
+  const [welcomes, acks, batches] = [hub.welcomes.length, hub.acks.length, hub.batches.length]
+  // The lease is due to be renewed.
+  await world.pass(40_000)
+  hub.append(alarm('after'))
+  hub.sendEntries()
+  hub.heartbeat()
+  await world.pass(SETTLED)
+  expect(await seen()).toEqual(before)
+  expect([hub.welcomes.length, hub.acks.length, hub.batches.length]).toEqual([welcomes, acks, batches])
+  expect(hub.hails.length).toBeGreaterThan(0)
+
+  await db.kysely.updateTable('hubs').set({ revoked_at: null }).execute()
+  hub.connect()
+  hub.sendEntries()
+  await world.pass(SETTLED)
+  hub.sendEntries()
+  await world.pass(SETTLED)
+  expect((await seen()).alarms).toEqual(['before', 'after'])
+})
