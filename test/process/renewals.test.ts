@@ -1,14 +1,17 @@
-import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { execFile, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { mqttTransport } from '../../edge/sync/mqtt-transport.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { answers } from '../../simulator/demo/programs.ts'
+import { makeCertificate } from '../support/certificate.ts'
+import { setUpMosquitto } from '../support/mosquitto-spec.ts'
 import { freePorts } from '../support/ports.ts'
-import { commandOf } from '../support/programs.ts'
+import { commandOf, packageRoot } from '../support/programs.ts'
+import { service } from '../support/services.ts'
 import { createAuditor, untilQuiet } from './chaos/collect.ts'
 import { balanced } from './chaos/balanced.ts'
 import { install, WAIT_MS, type Installation } from './chaos/installation.ts'
@@ -18,10 +21,77 @@ import type { ProgramName } from './chaos/plant-settings.ts'
 /** A certificate of 90 days, scaled down. Its hub has a third of this time to renew it. */
 const LIFETIME_MS = 30_000
 /** `RENEWALS=24` repeats the longer proof. */
-const RENEWALS = Number(process.env['RENEWALS'] ?? 3)
+const PROOF = process.env['RENEWALS']
+/** A session ends within 5 s after a revocation. A loaded machine may need more time. */
+const ENDS_WITHIN_S = PROOF ? 5 : 15
 const run = promisify(execFile)
 const runtime = systemRuntime()
 const { clock } = runtime
+
+/** The hubs' broker. */
+interface Broker {
+  /** Settings of the cloud. */
+  settings: Record<string, string>
+  /** Starts the broker, when the cloud serves its authority. */
+  start(cloudUrl: string): Promise<void>
+}
+
+async function embedded(): Promise<Broker> {
+  const [port] = (await freePorts(1)) as [number]
+  return { settings: { MQTT_TLS_PORT: String(port) }, start: () => Promise.resolve() }
+}
+
+/** Mosquitto with the files of SPEC §2, and the script of the page “Message brokers”. */
+async function mosquitto(): Promise<Broker> {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-mosquitto-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const certificate = makeCertificate()
+  onTestFinished(() => certificate.remove())
+  const [hubPort, cloudPort, certificatePort] = (await freePorts(3)) as [number, number, number]
+  // `mosquitto_passwd` refuses an empty file of the hubs' passwords.
+  const passwords = { 'larder-cloud': 'a-secret', 'hub-9': 'unused' }
+  const ports = { hubPort, cloudPort, certificatePort }
+  const command = setUpMosquitto({ folder, ...ports, passwords, certificate })
+  return {
+    settings: {
+      MQTT_URL: `mqtts://larder-cloud:a-secret@127.0.0.1:${cloudPort}`,
+      MQTT_PUBLIC_URL: `mqtts://127.0.0.1:${certificatePort}`,
+      MQTT_CA: certificate.certPath,
+    },
+    async start(cloudUrl) {
+      writeFileSync(join(folder, 'hubs-ca.pem'), await (await fetch(`${cloudUrl}/pki/ca.pem`)).text())
+      const script = listScript().replace('https://larder.example', cloudUrl)
+      followRevocations(folder, script.replace('/etc/larder', folder), command)
+    },
+  }
+}
+
+/** The script that keeps Mosquitto's list of revoked certificates up to date, as the page prints it. */
+function listScript(): string {
+  const page = readFileSync(join(packageRoot(), 'cloud/docs/operating/09-brokers.md'), 'utf8')
+  return /^```\n(#!\/bin\/sh\n# Keeps Mosquitto's list[^]*?)^```$/m.exec(page)![1]!
+}
+
+/** Runs the script. In place of systemd, `systemctl` starts Mosquitto or sends SIGHUP. */
+function followRevocations(folder: string, script: string, command: readonly string[]): void {
+  const pidFile = join(folder, 'pid')
+  const systemctl = [
+    '#!/bin/sh',
+    '[ "$*" = "reload-or-restart mosquitto" ] || exit 1',
+    `[ -f ${pidFile} ] && kill -HUP "$(cat ${pidFile})" && exit`,
+    `${command.join(' ')} > /dev/null 2>&1 &`,
+    `echo $! > ${pidFile}`,
+    '',
+  ]
+  mkdirSync(join(folder, 'bin'))
+  writeFileSync(join(folder, 'bin/systemctl'), systemctl.join('\n'), { mode: 0o755 })
+  const PATH = `${folder}/bin:${process.env['PATH']}`
+  const child = spawn('/bin/sh', ['-c', script], { env: { ...process.env, PATH }, stdio: 'ignore' })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+    if (existsSync(pidFile)) process.kill(Number(readFileSync(pidFile, 'utf8')), 'SIGKILL')
+  })
+}
 
 const claimCode = async ({ plant }: Installation): Promise<string> =>
   String((await operate(plant, 'hubs', 'claim-code', '1'))['claim_code'])
@@ -67,53 +137,12 @@ function openAsThief(
   return { admitted, ended }
 }
 
-test('a hub renews its certificate again and again while customers buy, no sale fails, and a revocation ends the session', async () => {
-  const [port] = (await freePorts(1)) as [number]
-  const commands = new Map<ProgramName, readonly string[]>()
-  const installation = await install({
-    kind: { type: 'bare' },
-    commands,
-    cloud: {
-      MQTT_TLS_PORT: String(port),
-      HUB_CERTIFICATE_MS: String(LIFETIME_MS),
-      // Only a lost session leaves a command without an answer, not a loaded machine.
-      COMMAND_TIMEOUT_MS: '20000',
-    },
-  })
-  const { plant, room, serves, sells, becomes, failures } = installation
-  for (const program of ['cloud-1', 'simulator'] as const) plant.start(program)
-  await serves()
-  // The board has neither an address of the broker nor a password: it uses its enrolment.
-  const own = ['env', '-u', 'MQTT_URL', '-u', 'MQTT_PASSWORD', 'CERTIFICATE_AGAIN_MS=500']
-  commands.set('hub', [...own, ...commandOf('edge/main')])
-  plant.start('hub')
-  await becomes('the hub serves its form', () => answers(plant.hubUrl))
-  // The running hub uses its certificate at once: it must not expire before the first connection.
-  const form = { cloud: plant.cloudUrls[0]!, code: await claimCode(installation) }
-  const enrolled = await fetch(`${plant.hubUrl}/enroll`, {
-    method: 'POST',
-    body: new URLSearchParams(form),
-  })
-  expect(enrolled.status).toBe(200)
-  await sells()
-  const auditor = await createAuditor(plant, room)
-  onTestFinished(() => auditor.close())
-  const renewals = (): number =>
-    readFileSync(plant.places.log('hub'), 'utf8').split('the certificate is renewed').length - 1
-
-  const startedAt = clock.monotonic()
-  const calls = await balanced(installation, () =>
-    expect
-      .poll(renewals, { timeout: RENEWALS * LIFETIME_MS * 4, interval: 500 })
-      .toBeGreaterThanOrEqual(RENEWALS),
-  )
-  const seconds = Math.round((clock.monotonic() - startedAt) / 1000)
-  expect([calls.failed, failures, await untilQuiet(auditor, clock, WAIT_MS)]).toEqual([[], [], undefined])
-  const { orders, refunds } = (await auditor.evidence()).cloud
-  expect(refunds).toEqual([])
-  expect(calls.sales).toBeGreaterThan(3)
-  console.log(`${renewals()} renewals and ${orders.length} orders in ${seconds} s, no failed sale`)
-
+/** Measures how fast the session of a revoked board ends, and waits until the broker refuses the board. */
+async function revoke(
+  installation: Installation,
+  { commands, broker }: { commands: Map<ProgramName, readonly string[]>; broker: string },
+): Promise<void> {
+  const { plant, serves, becomes } = installation
   await plant.stop('hub')
   await plant.stop('cloud-1')
   commands.set('cloud-1', ['env', 'HUB_CERTIFICATE_MS=86400000', ...commandOf('cloud/main')])
@@ -127,6 +156,70 @@ test('a hub renews its certificate again and again while customers buy, no sale 
   const revoked = operate(plant, 'hubs', 'revoke', '1').then(() => clock.monotonic())
   const [at, ended] = await Promise.all([revoked, session!.ended])
   const took = Math.max(0, ended - at) / 1000
-  console.log(`the session ends ${took.toFixed(1)} s after the revocation`)
-  expect(took).toBeLessThan(15)
-}, 1_200_000)
+  console.log(`${broker}: the session ends ${took.toFixed(1)} s after the revocation`)
+  expect(took).toBeLessThan(ENDS_WITHIN_S)
+  await becomes('the broker refuses the board', async () => !(await openAsThief(folder, mqtt_url).admitted))
+}
+
+describe.each([
+  { name: 'the embedded broker', needs: 'openssl', make: embedded, renewals: 3 },
+  { name: 'Mosquitto', needs: 'mosquittoCertificates', make: mosquitto, renewals: 2 },
+] as const)('client certificates at $name', ({ name, needs, make, renewals: few }) => {
+  const wanted = Number(PROOF ?? few)
+  service(needs)(
+    'a hub renews its certificate again and again while customers buy, no sale fails, and a revocation ends the session for good',
+    async () => {
+      const broker = await make()
+      const commands = new Map<ProgramName, readonly string[]>()
+      const installation = await install({
+        kind: { type: 'bare' },
+        commands,
+        cloud: {
+          ...broker.settings,
+          HUB_CERTIFICATE_MS: String(LIFETIME_MS),
+          // Only a lost session leaves a command without an answer, not a loaded machine.
+          COMMAND_TIMEOUT_MS: '20000',
+        },
+      })
+      const { plant, room, serves, sells, becomes, failures } = installation
+      for (const program of ['cloud-1', 'simulator'] as const) plant.start(program)
+      await becomes('the cloud serves its authority', () => answers(`${plant.cloudUrls[0]}/pki/ca.pem`))
+      await broker.start(plant.cloudUrls[0]!)
+      await serves()
+      // The board has neither an address of the broker nor a password: it uses its enrolment.
+      const own = ['env', '-u', 'MQTT_URL', '-u', 'MQTT_PASSWORD', 'CERTIFICATE_AGAIN_MS=500']
+      commands.set('hub', [...own, ...commandOf('edge/main')])
+      plant.start('hub')
+      await becomes('the hub serves its form', () => answers(plant.hubUrl))
+      // The running hub uses its certificate at once: it must not expire before the first connection.
+      const form = { cloud: plant.cloudUrls[0]!, code: await claimCode(installation) }
+      const enrolled = await fetch(`${plant.hubUrl}/enroll`, {
+        method: 'POST',
+        body: new URLSearchParams(form),
+      })
+      expect(enrolled.status).toBe(200)
+      await sells()
+      const auditor = await createAuditor(plant, room)
+      onTestFinished(() => auditor.close())
+      const renewals = (): number =>
+        readFileSync(plant.places.log('hub'), 'utf8').split('the certificate is renewed').length - 1
+
+      const startedAt = clock.monotonic()
+      const calls = await balanced(installation, () =>
+        expect
+          .poll(renewals, { timeout: wanted * LIFETIME_MS * 4, interval: 500 })
+          .toBeGreaterThanOrEqual(wanted),
+      )
+      const seconds = Math.round((clock.monotonic() - startedAt) / 1000)
+      expect([calls.failed, failures, await untilQuiet(auditor, clock, WAIT_MS)]).toEqual([[], [], undefined])
+      const { orders, refunds } = (await auditor.evidence()).cloud
+      expect(refunds).toEqual([])
+      expect(calls.sales).toBeGreaterThan(3)
+      console.log(
+        `${name}: ${renewals()} renewals and ${orders.length} orders in ${seconds} s, no failed sale`,
+      )
+      await revoke(installation, { commands, broker: name })
+    },
+    1_200_000,
+  )
+})

@@ -13,6 +13,8 @@ export interface MosquittoSetup {
   passwords: Readonly<Record<string, string>>
   /** Paths of a self-signed certificate and of its key. Without them the connection is unencrypted. */
   certificate?: { certPath: string; keyPath: string }
+  /** Port of the listener for hubs with client certificates. It needs `certificate`. */
+  certificatePort?: number
 }
 
 /**
@@ -34,15 +36,19 @@ export function setUpMosquitto({ folder, passwords, certificate, ...ports }: Mos
   passwordsOf('hub-passwords', isHub)
   passwordsOf('cloud-passwords', (user) => !isHub(user))
   for (const name of ['hub-acl', 'cloud-acl']) write(name, specified(name))
+  const listeners = ['mosquitto.conf', ...(ports.certificatePort ? ['hub-certificates.conf'] : [])]
   if (certificate) {
     const cert = readFileSync(certificate.certPath, 'utf8')
     write('ca.pem', cert)
     write('broker.pem', cert)
     write('broker.key', readFileSync(certificate.keyPath, 'utf8'))
   }
-  const configuration = specified('mosquitto.conf')
+  const configuration = listeners
+    .map(specified)
+    .join('')
     .replace('listener 8883', `listener ${ports.hubPort} 127.0.0.1`)
     .replace('listener 8884', `listener ${ports.cloudPort} 127.0.0.1`)
+    .replace('listener 8885', `listener ${ports.certificatePort} 127.0.0.1`)
     .replaceAll(certificate ? /(?!)/g : /^(cafile|certfile|keyfile) .*\n/gm, '')
     .replaceAll('/etc/larder/', `${folder}/`)
   // Mosquitto started by root changes to another user, who could not read these files.

@@ -26,6 +26,11 @@ const services = {
   /** PgBouncer in front of the server of `postgres`. */
   pgbouncer: () => (onPath('pgbouncer') ? withoutPostgres() : 'pgbouncer is not installed'),
   mosquitto: () => (onPath('mosquitto') ? undefined : 'mosquitto is not installed'),
+  /** Mosquitto with client certificates, and the programs of the script that keeps its list of revoked ones. */
+  mosquittoCertificates: () => {
+    const absent = ['mosquitto', 'mosquitto_passwd', 'openssl', 'curl'].filter((program) => !onPath(program))
+    return absent.length > 0 ? `${absent.join(', ')} not installed` : undefined
+  },
   /** The programs that the operating pages call. */
   operating: () => {
     const absent = ['sqlite3', 'curl', 'openssl', 'mosquitto_passwd', 'tar', 'sha256sum'].filter(
