@@ -13,11 +13,11 @@ import { all, saveCsv } from './session.ts'
 
 const PAGE = 50
 const fields = [
-  ['actor', 'Who', 'search'],
-  ['action', 'What, such as orders.', 'search'],
-  ['object', 'To what, such as bin-2', 'search'],
-  ['from', 'From', 'date'],
-  ['to', 'To', 'date'],
+  ['actor', 'Who', 'search', 'key:lk_1234'],
+  ['action', 'What', 'search', 'controls.open_bin'],
+  ['object', 'To what', 'search', 'bin-2'],
+  ['from', 'From', 'date', undefined],
+  ['to', 'To', 'date', undefined],
 ] as const
 
 /** Acts of people and programs, newest first. */
@@ -53,11 +53,12 @@ export function AuditPage(): JSX.Element {
           onSubmit={(event) => setQuery(textsOf(event))}
         >
           <HubSelect value={hub} all="All hubs" onPick={(id) => setQuery({ hub: String(id ?? '') })} />
-          {fields.map(([name, label, type]) => (
+          {fields.map(([name, label, type, example]) => (
             <Field key={name} label={label}>
               <input
                 name={name}
                 type={type as 'search'}
+                placeholder={example}
                 class="input w-full"
                 defaultValue={given.get(name) ?? ''}
               />
@@ -71,8 +72,7 @@ export function AuditPage(): JSX.Element {
       <Loaded of={found}>
         {(records) => (
           <Card name="audit">
-            <ZoneNote zone={zone} />
-            {records.length === 0 && <Nothing>No record matches.</Nothing>}
+            {records.length === 0 ? <Nothing>No record matches.</Nothing> : <ZoneNote zone={zone} />}
             <ul>
               {records.map((record) => (
                 <Line key={record.id} record={record} zone={zone} />

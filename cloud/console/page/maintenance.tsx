@@ -45,7 +45,7 @@ export function MaintenancePage(): JSX.Element {
         <HubSelect value={hub} all="All hubs" onPick={(id) => setQuery({ hub: String(id ?? '') })} />
       </Card>
       {can('maintenance:write') && <NewReport hub={hub ?? hubs[0]?.id} />}
-      <ZoneNote zone={zone} />
+      {!!found.data?.length && <ZoneNote zone={zone} />}
       <Loaded of={found}>
         {(reports) => (
           <div class="grid gap-3 md:grid-cols-2">

@@ -45,6 +45,7 @@ onEachDatabase('the audit log', (open) => {
     const rows = await kysely.selectFrom('audit_log').select('object').orderBy('id').execute()
     expect(rows.map(({ object }) => object)).toEqual(objects)
   })
+
   test('a page of the records of a hub and a time reads few rows more than it shows, however many there are', async () => {
     const db = await open()
     if (db.kind === 'sqlite') return
