@@ -138,9 +138,8 @@ async function ask(cloud: string, { code, csr, id }: Attempt, clock: Clock): Pro
     body: { claim_code: code, csr },
     clock,
   }).catch((error: unknown) => {
-    throw new Error(`the cloud at ${cloud} is not reached: ${connectionProblem(error as Error)}`, {
-      cause: error,
-    })
+    const reason = connectionProblem(error as Error, { name: 'cloud', setting: '--cloud' })
+    throw new Error(`the cloud at ${cloud} is not reached: ${reason}`, { cause: error })
   })
   if (status === 200) return Answer.parse(JSON.parse(body))
   const refusal = Refusal.safeParse(jsonOf(body))

@@ -5,7 +5,10 @@ const table = {
   invalid_json: [400, 'The body is not JSON.'],
   unsupported_media_type: [415, 'The body must be sent without a Content-Encoding.'],
   payload_too_large: [413, 'The body is too large.'],
-  host_not_allowed: [403, 'The hub is not called by this name: ALLOWED_HOSTS lists others.'],
+  host_not_allowed: [
+    403,
+    'The hub is not called by this name: use its address, or add the name to ALLOWED_HOSTS.',
+  ],
   authentication_required: [401, 'The token or PIN is missing or wrong.'],
   too_many_attempts: [429, 'Too many wrong tokens or PINs were tried: try again later.'],
   not_found: [404, 'There is no such thing.'],

@@ -40,6 +40,9 @@ export function addressOf(url: string | URL, ports: Readonly<Record<string, numb
   }
 }
 
+/** Whether a service that listens at `host` listens at every address of the machine. */
+export const isAnyAddress = (host: string): boolean => ['0.0.0.0', '::'].includes(bareHost(host))
+
 /** A host by which this machine calls a service that listens at `host`, as URLs write it. */
 export const callableHost = (host: string): string =>
-  bareHost(host) === '0.0.0.0' ? '127.0.0.1' : bareHost(host) === '::' ? '[::1]' : urlHost(host)
+  isAnyAddress(host) ? (host.includes(':') ? '[::1]' : '127.0.0.1') : urlHost(host)

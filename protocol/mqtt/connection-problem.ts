@@ -1,7 +1,14 @@
 /**
- * The reason of a failed connection to a broker, for the person who must act. Errors of Node, OpenSSL and mqtt.js name
- * neither the setting nor the remedy.
+ * The reason of a failed connection to a broker, or to the cloud, for the person who must act. Errors of Node, OpenSSL and
+ * mqtt.js name neither the setting nor the remedy.
  */
+
+/** The program that did not answer, and the setting that names its address. */
+interface Peer {
+  name: 'broker' | 'cloud'
+  setting: string
+}
+const broker: Peer = { name: 'broker', setting: 'MQTT_URL' }
 
 interface Fields {
   code?: string
@@ -26,16 +33,16 @@ export class ConnectionProblem extends Error {
 export const isLoginRefused = (reason: string): boolean => reason.startsWith(LOGIN_TEXT) || LOGIN.test(reason)
 const LOGIN_TEXT = 'the broker refuses this user name or password'
 
-export function connectionProblem(error: Error): string {
+export function connectionProblem(error: Error, peer = broker): string {
   const fields = error as Fields
   // Node tries each address of a name and reports all failures together.
   const first: unknown = Array.isArray(fields.errors) ? fields.errors[0] : undefined
-  if (first instanceof Error) return connectionProblem(first)
+  if (first instanceof Error) return connectionProblem(first, peer)
   if (LOGIN.test(error.message)) return `${LOGIN_TEXT} (${error.message.replace(/^[^:]*: /, '')})`
   if (/^connack timeout$/.test(error.message)) return 'the broker accepts the connection and does not answer'
-  const name = fields.hostname ?? fields.address ?? 'the broker'
+  const name = fields.hostname ?? fields.address ?? `the ${peer.name}`
   const place = fields.port === undefined ? name : `${name} port ${fields.port}`
-  const words = wordsOf(fields.code ?? '', name, place)
+  const words = wordsOf(fields.code ?? '', { name, place, peer })
   if (words !== undefined) return `${words} (${fields.code})`
   return error.message === '' ? (fields.code ?? error.name) : error.message
 }
@@ -51,16 +58,19 @@ const certificateAlerts: Readonly<Record<string, string>> = {
   UNKNOWN_CA: 'the broker does not know its authority',
 }
 
-function wordsOf(code: string, name: string, place: string): string | undefined {
+function wordsOf(
+  code: string,
+  { name, place, peer }: { name: string; place: string; peer: Peer },
+): string | undefined {
   const alert = certificateAlerts[ALERT.exec(code)?.[1] ?? '']
-  if (alert !== undefined) return `the broker refuses the client certificate: ${alert}`
+  if (alert !== undefined) return `the ${peer.name} refuses the client certificate: ${alert}`
   switch (code) {
     case 'ENOTFOUND':
-      return `the name ${name} is unknown: check MQTT_URL and the name server (DNS)`
+      return `the name ${name} is unknown: check ${peer.setting} and the name server (DNS)`
     case 'EAI_AGAIN':
       return `the name ${name} cannot be looked up: the name server (DNS) does not answer`
     case 'ECONNREFUSED':
-      return `${place} refuses connections: no broker listens there`
+      return `${place} refuses connections: no ${peer.name} listens there`
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
       return `${place} cannot be reached: there is no network, or no route to it`
@@ -68,11 +78,11 @@ function wordsOf(code: string, name: string, place: string): string | undefined 
       return `${place} does not answer`
     case 'ECONNRESET':
     case 'EPIPE':
-      return 'the broker, or something before it, ended the connection'
+      return `the ${peer.name}, or something before it, ended the connection`
     case 'EPROTO':
     case 'ERR_SSL_WRONG_VERSION_NUMBER':
     case 'ERR_SSL_PACKET_LENGTH_TOO_LONG':
-      return 'the port of MQTT_URL does not speak TLS: use mqtt:// or another port'
+      return `the port of ${peer.setting} does not speak TLS: use ${peer === broker ? 'mqtt:// or ' : ''}another port`
     default:
       return undefined
   }

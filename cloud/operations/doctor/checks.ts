@@ -232,7 +232,7 @@ const stateChecks = (database: FindDatabase, { clock }: Runtime): Checks => {
       `select count(*) as count from workers where heartbeat_at > ${since(WORKER_TIMEOUT_MS)}`,
       (count) =>
         count > 0
-          ? ok(`${count} processes of the service run`)
+          ? ok(`processes of the service: ${count}`)
           : warn('no process of the service runs', 'Start the service: systemctl start larder-cloud'),
     ),
     'due work': counted(

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isAnyAddress } from '../../../protocol/model/address.ts'
 import { goesInClear, isLoopback, refusedExposures, type Exposure } from '../../../protocol/model/exposure.ts'
 import {
   helpText,
@@ -50,6 +51,7 @@ export function readCloudConfig(
   const problems = [
     ...(settings.NODE_ENV === 'production' ? refusedInProduction(settings) : []),
     ...missingForStripe(settings),
+    ...missingForHubs(settings),
     ...refusedExposures(exposuresOf(settings), settings.ALLOW_INSECURE),
     ...((settings.MQTT_CERT === undefined) === (settings.MQTT_KEY === undefined)
       ? []
@@ -79,7 +81,7 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
     ...(settings.WEBHOOK_ALLOW_PRIVATE
       ? ['WEBHOOK_ALLOW_PRIVATE: addresses that are not public are refused with NODE_ENV=production']
       : []),
-    ...(['MEDIA_SECRET', 'STORE_SECRET'] as const).flatMap((name) =>
+    ...(['PUBLIC_URL', 'MEDIA_SECRET', 'STORE_SECRET'] as const).flatMap((name) =>
       settings[name] === undefined ? [`${name}: must be set with NODE_ENV=production`] : [],
     ),
   ]
@@ -155,6 +157,17 @@ function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
     },
     databaseExposure(settings.DATABASE_URL),
   ] as const satisfies readonly Exposure<string>[]
+}
+
+/** Without these settings an enrolled board would get a broker's address that it cannot reach. */
+function missingForHubs(settings: SettingsOf<typeof serviceSettings>): string[] {
+  const { NODE_ENV, HOST, MQTT_HOST = HOST, MQTT_TLS_PORT, MQTT_URL, MQTT_PUBLIC_URL, PUBLIC_URL } = settings
+  const isKnown = (MQTT_URL ?? MQTT_PUBLIC_URL ?? PUBLIC_URL) !== undefined || NODE_ENV === 'production'
+  return isKnown || MQTT_TLS_PORT === undefined || !isAnyAddress(MQTT_HOST)
+    ? []
+    : [
+        `PUBLIC_URL: enrolled boards find the broker at its host, and no board can call ${MQTT_HOST}: set it, or MQTT_PUBLIC_URL`,
+      ]
 }
 
 function missingForStripe(settings: SettingsOf<typeof serviceSettings>): string[] {

@@ -37,6 +37,24 @@ test.each([
   expect(connectionProblem(problem)).toBe(words)
 })
 
+test.each([
+  [
+    error('getaddrinfo ENOTFOUND shop.example', { code: 'ENOTFOUND', hostname: 'shop.example' }),
+    'the name shop.example is unknown: check --cloud and the name server (DNS) (ENOTFOUND)',
+  ],
+  [
+    error('', { errors: [error('', { code: 'ECONNREFUSED', address: '::1', port: 443 })] }),
+    '::1 port 443 refuses connections: no cloud listens there (ECONNREFUSED)',
+  ],
+  [error('', { code: 'ECONNRESET' }), 'the cloud, or something before it, ended the connection (ECONNRESET)'],
+  [
+    error('wrong version number', { code: 'EPROTO' }),
+    'the port of --cloud does not speak TLS: use another port (EPROTO)',
+  ],
+])('the error %s of an enrolment names the cloud and its option, not the broker: %s', (problem, words) => {
+  expect(connectionProblem(problem, { name: 'cloud', setting: '--cloud' })).toBe(words)
+})
+
 test('a refused login is recognised by its error message', () => {
   for (const why of ['Not authorized', 'Bad username or password'])
     expect(isLoginRefused(connectionProblem(error(`Connection refused: ${why}`)))).toBe(true)

@@ -65,14 +65,21 @@ test('every problem of the settings is named with its place', () => {
     })
 })
 
-test('production refuses the sandbox and the embedded issuer, and requires the secret of file addresses', () => {
+test('production refuses the sandbox and the embedded issuer, and requires its address and its secrets', () => {
   const missing = (env: Record<string, string>) => {
     const result = readCloudConfig({ NODE_ENV: 'production', ...env })
     return result.ok ? [] : result.problems.map((problem) => problem.split(':')[0])
   }
-  expect(missing({})).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER', 'MEDIA_SECRET', 'STORE_SECRET'])
+  expect(missing({})).toEqual([
+    'PAYMENTS_URL',
+    'IDENTITY_ISSUER',
+    'PUBLIC_URL',
+    'MEDIA_SECRET',
+    'STORE_SECRET',
+  ])
   expect(missing({ IDENTITY_ISSUER: 'https://id.example/' })).toEqual([
     'PAYMENTS_URL',
+    'PUBLIC_URL',
     'MEDIA_SECRET',
     'STORE_SECRET',
   ])
@@ -100,6 +107,7 @@ test('Stripe requires its key and its webhook secret, and production is then sat
     NODE_ENV: 'production',
     IDENTITY_ISSUER: 'https://id.example/',
     MEDIA_SECRET: 'm'.repeat(32),
+    PUBLIC_URL: 'https://shop.example',
     STORE_SECRET: 's'.repeat(32),
   }
   expect(problems('stripe:https://api.stripe.com', { ...keys, ...production })).toEqual([])
@@ -191,6 +199,7 @@ test('production accepts neither test payments nor an issuer without checks, wit
     NODE_ENV: 'production',
     ALLOW_INSECURE: 'embedded-issuer,sandbox',
     MEDIA_SECRET: 'm'.repeat(32),
+    PUBLIC_URL: 'https://shop.example',
     STORE_SECRET: 's'.repeat(32),
   }
   expect(problemsOf(env).map((problem) => problem.split(':')[0])).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER'])
@@ -208,4 +217,21 @@ test('secrets are lists: the new one first, former ones after it, each of suffic
   expect(secrets(`${long}, ${other}`)).toMatchObject({ ok: true, config: { MEDIA_SECRET: [long, other] } })
   expect(secrets(long)).toMatchObject({ ok: true, config: { MEDIA_SECRET: [long] } })
   expect(secrets(`${long},short`).ok).toBe(false)
+})
+
+test('a broker at every address of the machine needs an address that boards can call', () => {
+  const broker = { MQTT_TLS_PORT: '8883', MQTT_HOST: '0.0.0.0' }
+  expect(readCloudConfig(broker)).toEqual({
+    ok: false,
+    problems: [
+      'PUBLIC_URL: enrolled boards find the broker at its host, and no board can call 0.0.0.0: set it, or MQTT_PUBLIC_URL',
+    ],
+  })
+  for (const more of [
+    { PUBLIC_URL: 'https://shop.example' },
+    { MQTT_PUBLIC_URL: 'mqtts://shop.example:8883' },
+    { MQTT_HOST: '192.168.7.2' },
+    { MQTT_HOST: '127.0.0.1' },
+  ])
+    expect(readCloudConfig({ ...broker, ...more })).toMatchObject({ ok: true })
 })
