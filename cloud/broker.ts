@@ -19,8 +19,8 @@ import { openActs } from './platform/credentials/lost-acts.ts'
 import { openBudgets } from './platform/limits/budgets.ts'
 import { cloudRefusals } from './platform/refusals.ts'
 import { type CloudConfig, readNamed } from './platform/settings/config.ts'
-import { onPort } from './platform/settings/usage-error.ts'
-import { everyInBackground, isolated } from './platform/work/background.ts'
+import { onPort, UsageError } from './platform/settings/usage-error.ts'
+import { everyInBackground, reportFault } from './platform/work/background.ts'
 
 /** Opens the embedded broker, or the connections to the external broker in `MQTT_URL`. */
 export async function openBroker(config: CloudConfig, context: CloudContext) {
@@ -36,7 +36,11 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
     await keepRevocations(background, config.DATA_DIR)
     await storeActs()
   }
-  await isolated(context, KEEPING, revocations)
+  await revocations().catch((error: unknown) => {
+    // Without the lists of this machine a stolen board could sign in to a restored database.
+    if (error instanceof UsageError) throw error
+    reportFault(context, error, KEEPING)
+  })
   // With the embedded broker this is the only process: it need not wait for a predecessor (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
   const embedded =

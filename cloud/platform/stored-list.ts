@@ -1,12 +1,18 @@
 import * as files from 'node:fs'
 import { z } from 'zod'
+import { using } from './settings/config.ts'
 
 /** A list in a JSON file of this machine, beside the database. No backup contains it. */
 export function storedList<T>(path: string, item: z.ZodType<T>) {
   const textOf = (items: readonly T[]): string => JSON.stringify(items, null, 2)
   return {
+    /** Throws a `UsageError` that names the file if it cannot be read: an operator may have copied it as root. */
     read: (): T[] =>
-      files.existsSync(path) ? z.array(item).parse(JSON.parse(files.readFileSync(path, 'utf8'))) : [],
+      files.existsSync(path)
+        ? using('DATA_DIR', path, 'read', () =>
+            z.array(item).parse(JSON.parse(files.readFileSync(path, 'utf8'))),
+          )
+        : [],
     /** Replaces the file at one instant, if its content changes. Several processes may share the folder. */
     write(items: readonly T[]): void {
       const text = textOf(items)

@@ -208,14 +208,22 @@ export function noteFridgeDoors({ layout, doors, devices, runtime, settings }: C
   return waits.length > 0 ? Math.min(...waits) : undefined
 }
 
-/** Raises and clears the alarms of a fridge. A door that was open for a moment raises none. */
+/**
+ * Raises and clears the alarms of a fridge. A door that was open for a moment raises none. After a start without readings
+ * nothing is known yet: the alarms of the earlier process stay.
+ */
 function noteAlarms(context: Context, number: number, unprovenForMs: number | undefined): void {
   const subject = fridgeSubject(number)
   const { unreadable, meter } = context.devices.fridge(number)
-  setAlarm(context, 'fridge_unreadable', subject, unreadable !== undefined, unreadable ?? '')
+  const isKnown = unreadable !== undefined || meter.last !== undefined
+  if (isKnown) setAlarm(context, 'fridge_unreadable', subject, unreadable !== undefined, unreadable ?? '')
   if (unprovenForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')
-  else if (unreadable === undefined && unprovenForMs >= context.settings.warmAlarmMs)
-    setAlarm(context, 'fridge_warm', subject, true, `${meter.last?.celsius} °C`)
+  else if (
+    unreadable === undefined &&
+    meter.last !== undefined &&
+    unprovenForMs >= context.settings.warmAlarmMs
+  )
+    setAlarm(context, 'fridge_warm', subject, true, `${meter.last.celsius} °C`)
 }
 
 /** The valid reading of a fridge; undefined past its maximum age. */

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -117,6 +117,24 @@ test(
     expect(output()).toMatch(
       /^larder cloud: DATABASE_URL: \/\S+\/larder\.sqlite is damaged \(.*\): put a backup[^\n]*\n$/,
     )
+  },
+)
+
+test(
+  'a list of revoked rights that cannot be read stops the start with its file',
+  { timeout: 60_000 },
+  async () => {
+    const starts = ['revoked-certificates', 'ended-rights'].map((name) => {
+      const folder = programFolder()
+      const file = join(folder, `${name}.json`)
+      // Root may read every file, but no folder as a file.
+      mkdirSync(file)
+      return { file, program: startCloud({ DATA_DIR: folder }) }
+    })
+    for (const { file, program } of starts) {
+      expect(await program.exited).toBe(1)
+      expect(program.output()).toContain(`larder cloud: DATA_DIR: ${file} cannot be read: `)
+    }
   },
 )
 
