@@ -81,7 +81,7 @@ function refusedInProduction(settings: SettingsOf<typeof serviceSettings>): stri
     ...(settings.WEBHOOK_ALLOW_PRIVATE
       ? ['WEBHOOK_ALLOW_PRIVATE: addresses that are not public are refused with NODE_ENV=production']
       : []),
-    ...(['PUBLIC_URL', 'MEDIA_SECRET', 'STORE_SECRET'] as const).flatMap((name) =>
+    ...(['MEDIA_SECRET', 'STORE_SECRET'] as const).flatMap((name) =>
       settings[name] === undefined ? [`${name}: must be set with NODE_ENV=production`] : [],
     ),
   ]
@@ -161,8 +161,8 @@ function exposuresOf(settings: SettingsOf<typeof serviceSettings>) {
 
 /** Without these settings an enrolled board would get a broker's address that it cannot reach. */
 function missingForHubs(settings: SettingsOf<typeof serviceSettings>): string[] {
-  const { NODE_ENV, HOST, MQTT_HOST = HOST, MQTT_TLS_PORT, MQTT_URL, MQTT_PUBLIC_URL, PUBLIC_URL } = settings
-  const isKnown = (MQTT_URL ?? MQTT_PUBLIC_URL ?? PUBLIC_URL) !== undefined || NODE_ENV === 'production'
+  const { HOST, MQTT_HOST = HOST, MQTT_TLS_PORT, MQTT_URL, MQTT_PUBLIC_URL, PUBLIC_URL } = settings
+  const isKnown = (MQTT_URL ?? MQTT_PUBLIC_URL ?? PUBLIC_URL) !== undefined
   return isKnown || MQTT_TLS_PORT === undefined || !isAnyAddress(MQTT_HOST)
     ? []
     : [

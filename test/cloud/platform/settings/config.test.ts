@@ -65,21 +65,14 @@ test('every problem of the settings is named with its place', () => {
     })
 })
 
-test('production refuses the sandbox and the embedded issuer, and requires its address and its secrets', () => {
+test('production refuses the sandbox and the embedded issuer, and requires its secrets', () => {
   const missing = (env: Record<string, string>) => {
     const result = readCloudConfig({ NODE_ENV: 'production', ...env })
     return result.ok ? [] : result.problems.map((problem) => problem.split(':')[0])
   }
-  expect(missing({})).toEqual([
-    'PAYMENTS_URL',
-    'IDENTITY_ISSUER',
-    'PUBLIC_URL',
-    'MEDIA_SECRET',
-    'STORE_SECRET',
-  ])
+  expect(missing({})).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER', 'MEDIA_SECRET', 'STORE_SECRET'])
   expect(missing({ IDENTITY_ISSUER: 'https://id.example/' })).toEqual([
     'PAYMENTS_URL',
-    'PUBLIC_URL',
     'MEDIA_SECRET',
     'STORE_SECRET',
   ])
@@ -107,7 +100,6 @@ test('Stripe requires its key and its webhook secret, and production is then sat
     NODE_ENV: 'production',
     IDENTITY_ISSUER: 'https://id.example/',
     MEDIA_SECRET: 'm'.repeat(32),
-    PUBLIC_URL: 'https://shop.example',
     STORE_SECRET: 's'.repeat(32),
   }
   expect(problems('stripe:https://api.stripe.com', { ...keys, ...production })).toEqual([])
@@ -199,7 +191,6 @@ test('production accepts neither test payments nor an issuer without checks, wit
     NODE_ENV: 'production',
     ALLOW_INSECURE: 'embedded-issuer,sandbox',
     MEDIA_SECRET: 'm'.repeat(32),
-    PUBLIC_URL: 'https://shop.example',
     STORE_SECRET: 's'.repeat(32),
   }
   expect(problemsOf(env).map((problem) => problem.split(':')[0])).toEqual(['PAYMENTS_URL', 'IDENTITY_ISSUER'])
