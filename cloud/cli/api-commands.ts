@@ -232,14 +232,15 @@ async function run(
   }
 }
 
-/** Describes a failed call: code, message, and each field that the service refused. */
+/** Describes a failed call: code, message, details, and each field that the service refused. */
 function failureText(
-  { code, message, status, problems = [], requestId }: LarderError['failure'],
+  { code, message, status, problems = [], details, requestId }: LarderError['failure'],
   url: string,
 ): string {
   if (status === 0) return `${url} does not answer (${code}: ${message}); LARDER_URL names the service`
   const fields = problems.map(({ loc, msg }) => `--${dashed(String(loc.at(-1)))}: ${msg}`)
-  return `${code}: ${fields.length > 0 ? fields.join('; ') : message}${requestId === undefined ? '' : ` (${requestId})`}`
+  const more = details === undefined ? '' : ` ${JSON.stringify(details)}`
+  return `${code}: ${fields.length > 0 ? fields.join('; ') : message}${more}${requestId === undefined ? '' : ` (${requestId})`}`
 }
 
 /** Reads and checks the values of a call. Throws a `UsageError` that names each wrong or missing option. */

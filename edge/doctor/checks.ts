@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { BUILD, PRODUCT_VERSION } from '../../protocol/build.ts'
-import { addressOf, bareHost, callableHost } from '../../protocol/model/address.ts'
+import { addressOf, bareHost, callableHost, isAddress } from '../../protocol/model/address.ts'
 import {
   certificateFinding,
   diskChecks,
@@ -311,7 +311,13 @@ const reach = (host: string, port: number): Promise<void> =>
 const certificateEnd = (host: string, port: number, ca: string | undefined): Promise<number> =>
   new Promise((resolve, reject) => {
     const socket = connectTls(
-      { host, port, servername: host, timeout: TIMEOUT_MS, ...(ca !== undefined && { ca }) },
+      {
+        host,
+        port,
+        ...(!isAddress(host) && { servername: host }),
+        timeout: TIMEOUT_MS,
+        ...(ca !== undefined && { ca }),
+      },
       () => {
         const end = Date.parse(socket.getPeerCertificate().valid_to)
         socket.destroy()

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { createTransport } from 'nodemailer'
-import { bareHost } from '../../../protocol/model/address.ts'
+import { bareHost, isAddress } from '../../../protocol/model/address.ts'
 import {
   certificateFinding,
   clockFinding,
@@ -216,11 +216,14 @@ async function listenerOf(host: string, port: number, isOurs: () => Promise<bool
 /** When the certificate of a TLS server ends, in milliseconds since the Unix epoch. Rejects if it is not trusted. */
 const certificateEnd = (host: string, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
-    const socket = connectTls({ host, port, servername: host, timeout: TIMEOUT_MS }, () => {
-      const end = Date.parse(socket.getPeerCertificate().valid_to)
-      socket.destroy()
-      resolve(end)
-    })
+    const socket = connectTls(
+      { host, port, ...(!isAddress(host) && { servername: host }), timeout: TIMEOUT_MS },
+      () => {
+        const end = Date.parse(socket.getPeerCertificate().valid_to)
+        socket.destroy()
+        resolve(end)
+      },
+    )
     socket.once('timeout', () => socket.destroy(new Error(`${host}:${port} does not answer`)))
     socket.once('error', reject)
   })

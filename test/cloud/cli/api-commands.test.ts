@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { apiCommands, apiNouns } from '../../../cloud/cli/api-commands.ts'
 import { runCommandLine, type Terminal } from '../../../cloud/cli/command-line.ts'
+import { ApiError } from '../../../cloud/platform/api-error.ts'
 import { listen } from '../../../cloud/platform/http/listen.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import { routes } from '../../../protocol/contract/routes.ts'
@@ -28,8 +29,10 @@ const operation = (id: string) => ({
 })
 const { app, key } = await openCloud({
   handlers: {
-    'owner.orders.refund': ({ params, body }: { params: unknown; body: unknown }) => {
+    'owner.orders.refund': ({ params, body }: { params: { order_id: number }; body: unknown }) => {
       seen.push({ params, body })
+      if (params.order_id === 6)
+        throw new ApiError('refund_failed', undefined, { failure_reason: 'lost_or_stolen_card' })
       return Promise.resolve({
         order_id: 5,
         refunded_amount: 100,
@@ -86,7 +89,11 @@ test('a command calls its route with the parameters and the body that its option
   expect(seen.at(-1)).toEqual({ params: { order_id: 5 }, body: { amount: 100, destination: 'Bank Account' } })
 })
 
-test('a failed call prints the code and the message of the service, and has exit status 1', async () => {
+test('a failed call prints the code, the message and the details of the service, and has exit status 1', async () => {
+  const refused = await run('orders', ['refund', '6'])
+  expect(refused.stderr).toMatch(
+    /^error: refund_failed: .+ \{"failure_reason":"lost_or_stolen_card"\} \(req_\w+\)\n$/,
+  )
   expect(await run('hubs', ['info', '--hub-id', '99'])).toEqual({
     exitCode: 1,
     stdout: '',

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { readConfig } from '../../../edge/config.ts'
 import { buildChecks, hubChecks } from '../../../edge/doctor/checks.ts'
@@ -10,7 +11,7 @@ import { migrate, migrations } from '../../../edge/journal/migrations.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { runDoctor, type CheckResult, type DoctorReport } from '../../../protocol/model/doctor.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
-import { makeAuthority } from '../../support/certificate.ts'
+import { makeAuthority, makeCertificate } from '../../support/certificate.ts'
 import { freePorts } from '../../support/ports.ts'
 
 interface Description {
@@ -196,4 +197,22 @@ test.each(faults)('with %s the check “%s” of the hub is %s', async (_fault, 
   expect(check?.advice === undefined).toBe(result === 'OK')
   // The general sentence names no remedy.
   expect(check?.advice ?? '').not.toContain('the named file')
+})
+
+test('the check of a broker at an IP address causes no warning of Node', async () => {
+  const warnings: Error[] = []
+  const note = (warning: Error) => void warnings.push(warning)
+  process.on('warning', note)
+  onTestFinished(() => void process.off('warning', note))
+  const { cert, key, certPath, remove } = makeCertificate()
+  onTestFinished(remove)
+  const broker = createTlsServer({ cert, key }, (socket) => socket.on('error', () => {}))
+  await new Promise<void>((done) => broker.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void broker.close())
+  const { port } = broker.address() as AddressInfo
+  const report = await examine(() => ({ MQTT_URL: `mqtts://127.0.0.1:${port}`, MQTT_CA: certPath }))
+  expect(report.checks).toContainEqual(
+    expect.objectContaining({ name: 'broker certificate', result: 'WARN' }),
+  )
+  expect(warnings.map(({ message }) => message)).toEqual([])
 })
