@@ -204,13 +204,18 @@ test('the check of a broker at an IP address causes no warning of Node', async (
   const note = (warning: Error) => void warnings.push(warning)
   process.on('warning', note)
   onTestFinished(() => void process.off('warning', note))
-  const { cert, key, certPath, remove } = makeCertificate()
-  onTestFinished(remove)
-  const broker = createTlsServer({ cert, key }, (socket) => socket.on('error', () => {}))
+  const certificate = makeCertificate()
+  onTestFinished(() => certificate.remove())
+  const broker = createTlsServer({ cert: certificate.cert, key: certificate.key }, (socket) =>
+    socket.on('error', () => {}),
+  )
   await new Promise<void>((done) => broker.listen(0, '127.0.0.1', done))
   onTestFinished(() => void broker.close())
   const { port } = broker.address() as AddressInfo
-  const report = await examine(() => ({ MQTT_URL: `mqtts://127.0.0.1:${port}`, MQTT_CA: certPath }))
+  const report = await examine(() => ({
+    MQTT_URL: `mqtts://127.0.0.1:${port}`,
+    MQTT_CA: certificate.certPath,
+  }))
   expect(report.checks).toContainEqual(
     expect.objectContaining({ name: 'broker certificate', result: 'WARN' }),
   )
