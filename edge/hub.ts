@@ -10,7 +10,7 @@ import type { OpenLinePort } from '../protocol/serial/line-port.ts'
 import type { CoreOptions } from './core/context.ts'
 import { createCore } from './core/core.ts'
 import type { HubCore } from './core/hub-core.ts'
-import type { DesiredStates } from './desired/desired-states.ts'
+import type { CoreDesired, DesiredStates } from './desired/desired-states.ts'
 import { createControllers, type Controllers } from './hardware/controllers.ts'
 import { createInbox } from './journal/inbox.ts'
 import { createOutbox, type Outbox } from './journal/outbox.ts'
@@ -31,12 +31,7 @@ export interface HubOptions {
   /** See `CoreOptions`. */
   lastError?: string | undefined
   isStart?: boolean
-  desired?:
-    | Pick<
-        DesiredStates,
-        'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'rollout' | 'noteFirmware' | 'report' | 'onReport'
-      >
-    | undefined
+  desired?: (CoreDesired & Pick<DesiredStates, 'report' | 'onReport'>) | undefined
   description?: HardwareDescription
   images?: CoreOptions['images']
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
@@ -108,7 +103,8 @@ export function createHub(options: HubOptions): Hub {
     core,
     software,
     desired: () => options.desired?.report(),
-    loginCertificate: () => options.certificates?.().find(({ name }) => name === HUB_CERTIFICATE),
+    loginCertificate: () => loginCertificate(options),
+    provenTime: () => Math.max(core.certainNow() ?? 0, beginOf(loginCertificate(options))),
     checkpoint,
     settings: settings.sync,
     vitals: () => vitalsOf(options, { core, outbox, controllers: opened }),
@@ -138,6 +134,11 @@ export function createHub(options: HubOptions): Hub {
     },
   }
 }
+
+const loginCertificate = ({ certificates }: HubOptions) =>
+  certificates?.().find(({ name }) => name === HUB_CERTIFICATE)
+
+const beginOf = ({ endsAt = 0, lifetimeMs = Infinity } = {}): number => endsAt - lifetimeMs
 
 /** A version or a release of the cloud was confirmed or left. */
 function report(core: HubCore, sync: Sync): void {

@@ -5,7 +5,7 @@ import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
 import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import type { ControllerEvents, Controllers } from '../hardware/controllers.ts'
-import type { DesiredStates, FirmwareOutcome } from '../desired/desired-states.ts'
+import type { CoreDesired, FirmwareOutcome } from '../desired/desired-states.ts'
 import type { Doors } from '../hardware/doors.ts'
 import type { State } from '../journal/state.ts'
 import type { Outbox } from '../journal/outbox.ts'
@@ -42,10 +42,7 @@ export interface CoreOptions {
    */
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** The desired state of the cloud. Absent: the hub ignores it. */
-  desired?: Pick<
-    DesiredStates,
-    'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'rollout' | 'noteFirmware'
-  >
+  desired?: CoreDesired
   /** The newest firmware of each kind of controllers. Absent: the hub updates none. */
   images?: readonly FirmwareImage[]
   gpio: GpioLines
@@ -81,8 +78,10 @@ export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'>
   images: readonly FirmwareImage[]
   /** By controller id: the firmware of its own board on the present connection. */
   firmware: Map<string, BoardFirmware>
-  /** By controller id: when it last had a known firmware, or was ordered to run one; on the monotonic clock. */
+  /** By controller id: when it last had a known firmware, or was ordered to run one (`awakeMs`). */
   firmwareSeenAt: Map<string, number>
+  /** By controller id: when its connection was lost while its update was pending (`awakeMs`). */
+  firmwareLostAt: Map<string, number>
   /** The outcome that was noted last, and the rollout of the release that ran then. */
   firmwareOutcome: { rollout: string | null; outcome: FirmwareOutcome } | undefined
   controllers: Controllers
@@ -105,6 +104,8 @@ export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'>
   knownMemories: ReadonlyMap<string, string>
   /** On the monotonic clock. */
   startedAt: number
+  /** Time since the start in which the process did not run, in milliseconds: it was stopped, or its board slept. */
+  suspendedMs: number
   /** Start of the storage failure in cloud time, for the hub's page. */
   failingSince: number | undefined
   waiters: Map<string, Waiter[]>
@@ -137,6 +138,10 @@ export function isControllerUsable({ devices, state, firmware }: Context, contro
   const isReconciled = state.controllers.find(controller)?.reconciled === true
   return devices.isUp(controller) && isReconciled && !(board && isHeldByUpdate(board))
 }
+
+/** The monotonic clock without the time in which the process did not run: nobody could report anything then. */
+export const awakeMs = ({ runtime, suspendedMs }: Pick<Context, 'runtime' | 'suspendedMs'>): number =>
+  runtime.clock.monotonic() - suspendedMs
 
 /**
  * Start-up grace: milliseconds that the hub still waits for cabinets that have not connected since its start.

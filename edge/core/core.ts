@@ -15,6 +15,7 @@ import { deadLettersOf, dropByPerson, replayByPerson, watchDeadLetters } from '.
 import { Devices } from './devices.ts'
 import { noteDoorMoved } from './doors/doors.ts'
 import { applyCloudEntry, controllerEventsOf } from './events.ts'
+import { noteOutcome } from './firmware-verdicts.ts'
 import { readingsOfFridges } from './fridges.ts'
 import { healthOf, watchHealth, type HealthWatch } from './health.ts'
 import { checkUpdates, endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
@@ -37,6 +38,7 @@ export function createCore(options: CoreOptions): HubCore {
     () => {
       health.check()
       acceptance.check()
+      noteOutcome(context)
     },
   )
   const acceptance = new Acceptance(() => context)
@@ -163,11 +165,13 @@ function partsOf(options: CoreOptions) {
     images: options.images ?? [],
     firmware: new Map(),
     firmwareSeenAt: new Map(),
+    firmwareLostAt: new Map(),
     firmwareOutcome: undefined,
     otherBoards: new Map(),
     ownBoots: new Map(),
     knownMemories: new Map(state.controllers.all().map((known) => [known.id, known.memory_id])),
     startedAt: runtime.clock.monotonic(),
+    suspendedMs: 0,
     failingSince: undefined,
     waiters: new Map(),
     reconnecting: new Map(),

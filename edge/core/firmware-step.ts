@@ -14,8 +14,12 @@ export interface FirmwareAttempt {
   error: string | null
   /** The rollout in which the hub gave the image up; null: without a rollout. Absent: no verdict, or one of an earlier version. */
   rollout?: string | null | undefined
+  /** The release of the hub's service that gave the image up. Absent: no verdict, or one of an earlier version. */
+  release?: string | undefined
   /** The latest later rollout in which the hub has tried the image again. */
   again?: string | null | undefined
+  /** The orders to run the image again in a later rollout. The controller may not have received them. */
+  untaken?: { rollout: string; orders: number } | undefined
   /** The number of earlier boards on the controller's line that failed at the image. */
   boards?: number | undefined
   /** The controller was ordered to run it, and has reported no kept firmware since. */
@@ -36,9 +40,9 @@ export interface BoardFirmware {
   sent: number | undefined
   /** The controller restarts with the new firmware. */
   isSwitching: boolean
-  /** On the monotonic clock. */
+  /** On the clock of `awakeMs`. */
   notBefore: number
-  /** When the controller took FWQ or USE, on the monotonic clock, while the hub waits for FW or the restart. */
+  /** When the controller took FWQ or USE (`awakeMs`), while the hub waits for FW or the restart. */
   waitsSince: number | undefined
 }
 

@@ -1,8 +1,8 @@
 import type { FirmwareOutcome } from '../desired/desired-states.ts'
 import type { FirmwareImage } from '../hardware/firmware-images.ts'
 import { StorageError } from '../journal/storage-error.ts'
-import type { Context } from './context.ts'
-import { isHeldByUpdate, type FirmwareAttempt } from './firmware-step.ts'
+import { awakeMs, type Context } from './context.ts'
+import { isHeldByUpdate, type BoardFirmware, type FirmwareAttempt } from './firmware-step.ts'
 import { checkUpdates, firmwareAttempts } from './housekeeping.ts'
 
 /**
@@ -33,12 +33,24 @@ function attemptAt(
 /** The id of the rollout that has brought the running release; null without one. */
 const rolloutOf = ({ desired }: Context): string | null => desired?.rollout() ?? null
 
-/** A rollout after the one of the verdict may try the image again, once. */
+/** A rollout after the one of the verdict may try the image again, once. An order that may not have arrived is repeated. */
 export function mayTryAgain(context: Context, controller: string, image: FirmwareImage): boolean {
   const attempt = attemptAt(context, controller, image)
   const rollout = rolloutOf(context)
   if (attempt === undefined || attempt.error === null || rollout === null) return false
-  return attempt.rollout !== rollout && attempt.again !== rollout
+  if (attempt.rollout === rollout || attempt.again === rollout) return false
+  return untakenIn(attempt, rollout) < context.settings.firmware.tries
+}
+
+/** The orders of a rollout to run the image again that the controller may not have received. */
+const untakenIn = ({ untaken }: FirmwareAttempt, rollout: string): number =>
+  untaken?.rollout === rollout ? untaken.orders : 0
+
+/** The controller has received the order to run the image. */
+export function noteTaken(context: Context, controller: string): void {
+  const attempt = attemptOf(context, controller)
+  if (attempt?.untaken)
+    setAttempt(context, controller, { ...attempt, again: attempt.untaken.rollout, untaken: undefined })
 }
 
 /** The image was given up at another controller. */
@@ -66,7 +78,14 @@ export function noteBoard(context: Context, controller: string): void {
   const isSame = attempt.memory === undefined || error === null
   if (isSame || boards + 1 >= context.settings.firmware.boards)
     return setAttempt(context, controller, { ...attempt, memory })
-  const again = { tries: 0, error: null, boards: boards + 1, isOrdered: undefined, isSilent: undefined }
+  const again = {
+    tries: 0,
+    error: null,
+    boards: boards + 1,
+    isOrdered: undefined,
+    isSilent: undefined,
+    untaken: undefined,
+  }
   setAttempt(context, controller, { ...attempt, memory, ...again })
 }
 
@@ -78,12 +97,17 @@ export function countTry(
   { isOrdered }: { isOrdered?: true } = {},
 ): void {
   const present = attemptAt(context, controller, image) ?? newAttempt(context, controller, image)
-  const isRetry = present.error !== null
+  const rollout = rolloutOf(context)
+  const isRetry = present.error !== null && rollout !== null
+  const retry =
+    isRetry && isOrdered
+      ? { untaken: { rollout, orders: untakenIn(present, rollout) + 1 } }
+      : { again: rollout }
   setAttempt(context, controller, {
     ...present,
     tries: present.tries + 1,
     isOrdered,
-    ...(isRetry && { again: rolloutOf(context) }),
+    ...(isRetry && retry),
   })
 }
 
@@ -97,7 +121,8 @@ export function giveUp(
   context.log.error({ controller, firmware: image.build, error }, 'the hub gives a firmware up')
   const present = attemptAt(context, controller, image) ?? newAttempt(context, controller, image)
   const rollout = rolloutOf(context)
-  const inRollout = present.error === null ? { rollout } : { again: rollout }
+  const isFirst = present.error === null
+  const inRollout = isFirst ? { rollout, release: context.software } : { again: rollout, untaken: undefined }
   setAttempt(context, controller, { ...present, ...inRollout, error, isOrdered: undefined, isSilent })
   Object.assign(context.firmware.get(controller) ?? {}, { sent: undefined, bytes: undefined })
 }
@@ -111,28 +136,29 @@ function newAttempt(context: Context, controller: string, image: FirmwareImage):
 const memoryOf = ({ state }: Context, controller: string): string | undefined =>
   state.controllers.find(controller)?.memory_id
 
-/** The rollout of the hub's release waits for the firmware, and counts the hub as failed if it is given up (MQTT SPEC §12). */
+/**
+ * Notes the outcome after each event. The rollout of the hub's release waits for the firmware, and counts the hub as failed if it is
+ * given up (MQTT SPEC §12). A confirmed release stays confirmed while a controller connects again.
+ */
 export function noteOutcome(context: Context): void {
-  const { store, desired } = context
+  const { desired, state } = context
   if (!desired) return
-  const noted = { rollout: rolloutOf(context), outcome: outcomeOf(context) }
+  const rollout = rolloutOf(context)
+  const present = outcomeOf(context)
+  const isConfirmed = state.facts.get('confirmed_release')?.rollout === rollout
+  const outcome = present === 'pending' && isConfirmed ? 'done' : present
+  const noted = { rollout, outcome }
   if (JSON.stringify(noted) === JSON.stringify(context.firmwareOutcome)) return
-  store.afterCommit(() => {
-    if (!context.firmwareOutcome && !canStore(context)) return
-    context.firmwareOutcome = noted
-    desired.noteFirmware(noted.rollout, noted.outcome)
-  })
+  if (outcome === 'done' && !isConfirmed && !confirmRelease(context, rollout)) return
+  context.firmwareOutcome = noted
+  desired.noteFirmware(rollout, outcome)
 }
 
-/**
- * Proves by a row that this process can store something; otherwise it has not confirmed its release. A transaction without a
- * change commits on a full disk, too.
- */
-function canStore({ store, state }: Context): boolean {
+/** Confirms the release by a row, which proves that its service can store something. */
+function confirmRelease({ store, state }: Context, rollout: string | null): boolean {
   if (store.failure() !== undefined) return false
-  const { facts } = state
   try {
-    store.transact(() => facts.set('proven_starts', facts.get('proven_starts') + 1))
+    store.transact(() => state.facts.set('confirmed_release', { rollout }))
     return true
   } catch (error) {
     if (error instanceof StorageError) return false
@@ -140,31 +166,44 @@ function canStore({ store, state }: Context): boolean {
   }
 }
 
-/** Only a verdict of the present rollout fails it: the operator knows an earlier one by its alarm. */
+/**
+ * A verdict of the present rollout fails it at once. A verdict of an earlier rollout of the same release fails it when the image
+ * cannot be tried again. The operator knows the verdict of an earlier release by its alarm.
+ */
 function outcomeOf(context: Context): FirmwareOutcome {
-  const { layout, firmware, images, runtime, startedAt, settings } = context
+  const { layout, firmware, firmwareLostAt, images, startedAt, settings, software } = context
   const rollout = rolloutOf(context)
   const attempts = firmwareAttempts(context).filter(([, { sum }]) =>
     images.some((image) => image.sum === sum),
   )
-  const failed = attempts.find(([, attempt]) => attempt.error !== null && attempt.rollout === rollout)
-  if (failed) {
-    const [controller, { build, error }] = failed
-    return { error: `controller ${controller}: firmware ${build}: ${error}` }
-  }
-  if (images.length === 0) return 'done'
-  const mayConnect = runtime.clock.monotonic() - startedAt < settings.firmware.afterMs
-  const isPending = layout.controllers.some((controller) => {
-    const board = firmware.get(controller)
+  const verdictOf = (isIn: (attempt: FirmwareAttempt) => boolean) =>
+    attempts
+      .filter(([, attempt]) => attempt.error !== null && isIn(attempt))
+      .map(errorOf)
+      .at(0)
+  const failed = verdictOf((attempt) => attempt.rollout === rollout)
+  if (failed) return failed
+  const isAwaited = layout.controllers.some((controller) => {
     // A controller that is lost during an update may return with the new firmware.
-    const isAwaited = attempts.some(([id, { isOrdered }]) => id === controller && isOrdered)
-    if (isAwaited) return true
-    if (!board) return mayConnect
-    if (board.about === null) return false
-    if (board.about === undefined || isHeldByUpdate(board)) return true
-    const { kind, build } = board.about
-    const image = images.find((one) => one.kind === kind)
-    return image !== undefined && image.build > build && maySend(context, controller, image)
+    if (attempts.some(([id, { isOrdered }]) => id === controller && isOrdered)) return true
+    const board = firmware.get(controller)
+    if (board) return isPending(context, controller, board)
+    const lostAt = firmwareLostAt.get(controller) ?? startedAt
+    return images.length > 0 && awakeMs(context) - lostAt < settings.firmware.afterMs
   })
-  return isPending ? 'pending' : 'done'
+  if (isAwaited) return 'pending'
+  return verdictOf(({ release }) => rollout !== null && release === software) ?? 'done'
+}
+
+const errorOf = ([controller, { build, error }]: readonly [string, FirmwareAttempt]) => ({
+  error: `controller ${controller}: firmware ${build}: ${error}`,
+})
+
+/** Whether the firmware of a connected controller is unknown, on trial, or to be replaced. */
+export function isPending(context: Context, controller: string, board: BoardFirmware): boolean {
+  if (board.about === null) return false
+  if (board.about === undefined || isHeldByUpdate(board)) return true
+  const { kind, build } = board.about
+  const image = context.images.find((one) => one.kind === kind)
+  return image !== undefined && image.build > build && maySend(context, controller, image)
 }

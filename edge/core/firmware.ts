@@ -1,17 +1,18 @@
 import type { FrameBody, Refusal } from '../../protocol/serial/frames.ts'
 import type { FirmwareImage } from '../hardware/firmware-images.ts'
 import type { FirmwareRequest } from '../hardware/link-state.ts'
-import type { Context } from './context.ts'
+import { awakeMs, type Context } from './context.ts'
 import { binDevice } from './layout.ts'
 import { firmwareStep, isUpdating, newBoard, type BoardFirmware, type FirmwareStep } from './firmware-step.ts'
 import {
   attemptOf,
   countTry,
   giveUp,
+  isPending,
   maySend,
   mayTryAgain,
   noteBoard,
-  noteOutcome,
+  noteTaken,
   setAttempt,
 } from './firmware-verdicts.ts'
 
@@ -34,10 +35,13 @@ export function meetFirmware(context: Context, controller: string): void {
 
 /** The connection is lost. A controller that restarts for its new firmware stays the only one under update. */
 export function loseFirmware(context: Context, controller: string): void {
-  const { firmware } = context
+  const { firmware, firmwareLostAt } = context
   const board = firmware.get(controller)
   if (board?.isSwitching === true) return
   if (board?.about) noteSeen(context, controller)
+  // It may return at once, and get the image then.
+  if (board && isPending(context, controller, board)) firmwareLostAt.set(controller, awakeMs(context))
+  else firmwareLostAt.delete(controller)
   firmware.delete(controller)
 }
 
@@ -47,8 +51,9 @@ export function noteFirmware(context: Context, controller: string, about: FrameB
   if (!board) return
   Object.assign(board, { about, isWaiting: false, waitsSince: undefined })
   noteSeen(context, controller)
+  if (about.trial) return noteTaken(context, controller)
   const attempt = attemptOf(context, controller)
-  if (!attempt || about.trial) return
+  if (!attempt) return
   if (about.build >= attempt.build) return setAttempt(context, controller, undefined)
   const mayTry = attempt.isSilent && attempt.tries < context.settings.firmware.tries
   if (mayTry || attempt.isOrdered)
@@ -59,8 +64,8 @@ export function noteFirmware(context: Context, controller: string, about: FrameB
     })
 }
 
-const noteSeen = ({ firmwareSeenAt, runtime }: Context, controller: string): void =>
-  void firmwareSeenAt.set(controller, runtime.clock.monotonic())
+const noteSeen = (context: Context, controller: string): void =>
+  void context.firmwareSeenAt.set(controller, awakeMs(context))
 
 /** The controller took a request, or refused it. */
 export function noteFirmwareAnswer(
@@ -72,8 +77,7 @@ export function noteFirmwareAnswer(
   const board = context.firmware.get(controller)
   if (!board) return
   const isTaken = why === undefined
-  if (isTaken && (request.type === 'FWQ' || request.type === 'USE'))
-    board.waitsSince = context.runtime.clock.monotonic()
+  if (isTaken && (request.type === 'FWQ' || request.type === 'USE')) board.waitsSince = awakeMs(context)
   // FW follows the acknowledgement of FWQ.
   if (isTaken && request.type === 'FWQ') return
   board.isWaiting = false
@@ -89,7 +93,7 @@ export function noteFirmwareAnswer(
       return
     case 'USE':
       board.isSwitching = true
-      return
+      return noteTaken(context, controller)
     case 'KEEP':
       context.log.info({ controller, firmware: request.build }, 'the controller keeps its new firmware')
       if (board.about) board.about = { ...board.about, trial: false }
@@ -105,8 +109,7 @@ function noteRefused(
   why: Refusal,
 ): void {
   if (request.type === 'FWQ') return void (board.about = null)
-  const { runtime, settings } = context
-  board.notBefore = runtime.clock.monotonic() + settings.firmware.retryMs
+  board.notBefore = awakeMs(context) + context.settings.firmware.retryMs
   if (why === 'busy') return
   const image = board.about && imageOf(context, board.about.kind)
   const isFinal = why === 'bad_signature' || (request.type === 'IMG' && why !== 'memory_fault')
@@ -121,7 +124,6 @@ function noteRefused(
 export function watchFirmware(context: Context): number | undefined {
   const { firmware, images, layout } = context
   const silences = layout.controllers.map((controller) => watchSilence(context, controller))
-  noteOutcome(context)
   if (images.length === 0) return undefined
   const steps = layout.controllers.map((controller) => {
     const board = firmware.get(controller)
@@ -141,11 +143,11 @@ function awaitedImage(context: Context, controller: string): FirmwareImage | und
 
 /** Gives a firmware up if its controller does not report after the order to run it. The board may be defective. */
 function watchSilence(context: Context, controller: string): number | undefined {
-  const { firmware, firmwareSeenAt, devices, runtime, startedAt, settings } = context
+  const { firmware, firmwareSeenAt, devices, startedAt, settings } = context
   const image = awaitedImage(context, controller)
   if (!image) return undefined
   const { silentMs } = settings.firmware
-  const leftMs = (firmwareSeenAt.get(controller) ?? startedAt) + silentMs - runtime.clock.monotonic()
+  const leftMs = (firmwareSeenAt.get(controller) ?? startedAt) + silentMs - awakeMs(context)
   if (leftMs > 0) return leftMs
   // The other controllers are no longer held up by this one.
   if (devices.isUp(controller)) firmware.set(controller, { ...newBoard(), about: null })
@@ -157,8 +159,8 @@ function watchSilence(context: Context, controller: string): number | undefined 
 }
 
 function takeStep(context: Context, controller: string, board: BoardFirmware): number | undefined {
-  const { settings, runtime, startedAt, state, layout, devices, firmware, cycling } = context
-  const now = runtime.clock.monotonic()
+  const { settings, startedAt, state, layout, devices, firmware, cycling } = context
+  const now = awakeMs(context)
   const image = board.about ? imageOf(context, board.about.kind) : undefined
   const isSendable = image !== undefined && maySend(context, controller, image)
   // A transfer that nothing continues must not hold the other controllers.
@@ -244,14 +246,14 @@ function sendAfterCommit(
 }
 
 function begin(context: Context, controller: string, board: BoardFirmware, image: FirmwareImage): void {
-  const { log, runtime, settings } = context
+  const { log, settings } = context
   const { kind, build, size, sum } = image
   board.bytes = image.read()
   if (board.bytes) {
     log.info({ controller, firmware: build }, 'the hub sends a new firmware to a controller')
     return sendAfterCommit(context, controller, board, { type: 'IMG', kind, build, size, sum })
   }
-  board.notBefore = runtime.clock.monotonic() + settings.firmware.retryMs
+  board.notBefore = awakeMs(context) + settings.firmware.retryMs
   log.warn({ controller, firmware: build }, 'the file of a firmware cannot be read, or has changed')
 }
 

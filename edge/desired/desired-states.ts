@@ -43,6 +43,12 @@ export interface Overrides {
 /** Whether the controllers of the hub run the newest firmware that the hub has. */
 export type FirmwareOutcome = 'pending' | 'done' | { error: string }
 
+/** The part of the desired state that the hub's core uses. */
+export type CoreDesired = Pick<
+  DesiredStates,
+  'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'rollout' | 'noteFirmware'
+>
+
 const MAX_ERROR = 300
 
 export const desiredFile = (store: string): string => `${store}.desired.json`

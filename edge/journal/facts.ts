@@ -65,7 +65,9 @@ const Attempt = z.object({
   tries: z.int(),
   error: z.string().nullable(),
   rollout: z.string().nullable().optional(),
+  release: z.string().optional(),
   again: z.string().nullable().optional(),
+  untaken: z.object({ rollout: z.string(), orders: z.int() }).optional(),
   boards: z.int().optional(),
   isOrdered: z.literal(true).optional(),
   isSilent: z.literal(true).optional(),
@@ -86,8 +88,8 @@ const facts = {
   life: Life.default({ isOpen: false, crashes: [], words: null, restarts: 0, last: null }),
   /** The last stored clock mark. */
   clock: ClockMark.nullable().default(null),
-  /** Number of processes of the service that have stored something. */
-  proven_starts: z.int().default(0),
+  /** The rollout of the latest confirmed release; its `rollout` is null without a rollout. */
+  confirmed_release: z.object({ rollout: z.string().nullable() }).nullable().default(null),
   /** By controller: the update of its firmware that has begun, or that was given up. */
   firmware: z.record(z.string(), Attempt).default({}),
 }

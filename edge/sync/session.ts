@@ -48,6 +48,8 @@ export interface SyncOptions {
   desired?: () => Hello['desired']
   /** The certificate with which the hub logs in; undefined if it uses a password. `endsAt`: milliseconds since the Unix epoch. */
   loginCertificate?: (() => { endsAt: number } | undefined) | undefined
+  /** A time that has passed, whatever the board's clock shows: the cloud, or the begin of the certificate, proves it. */
+  provenTime?: (() => number) | undefined
   checkpoint: Checkpoint
   settings: SyncSettings
   /** Figures of the board and the service. */

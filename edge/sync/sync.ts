@@ -4,6 +4,7 @@ import type { SenderPosition } from '../../protocol/mqtt/session.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { Reach } from '../../protocol/stream/sender.ts'
 import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
+import { refusalOf } from '../../protocol/mqtt/certificates.ts'
 import { isLoginRefused } from '../../protocol/mqtt/connection-problem.ts'
 import { Session, type SessionPhase, type SyncOptions } from './session.ts'
 
@@ -132,14 +133,9 @@ export class Sync {
         shown: reason,
         message: `the broker lets no ${user} in with this password: MQTT_PASSWORD is not its own, or hubId of HARDWARE is not this hub's number`,
       }
-    const { endsAt } = certificate
-    const day = new Date(endsAt).toISOString().slice(0, 10)
+    const time = { clock: this.#clock.now(), proven: this.#options.provenTime?.() ?? 0 }
     const advice = 'enrol the hub again with a new claim code (larder enroll, or the page of the hub)'
-    const why =
-      endsAt <= this.#clock.now()
-        ? `it expired on ${day}`
-        : `it is revoked, or the hub is not ${user} (it ends on ${day})`
-    const shown = `the broker refuses the certificate of this hub: ${why}`
+    const shown = `the broker refuses the certificate of this hub: ${refusalOf(certificate.endsAt, user, time)}`
     return { shown, message: `${shown}: ${advice}` }
   }
 

@@ -44,6 +44,24 @@ export function problemOfDates(
   return undefined
 }
 
+/**
+ * Why a broker may have refused a certificate that ends at `endsAt`, as the rest of a sentence. Brokers do not report the reason. The
+ * clock of a board may be wrong in both directions. `proven`: no earlier time is possible.
+ */
+export function refusalOf(
+  endsAt: number,
+  user: string,
+  { clock, proven }: { clock: number; proven: number },
+): string {
+  if (endsAt <= proven) return `it expired on ${day(endsAt)}`
+  const shown = `the clock of this board shows ${day(clock)}`
+  const isWrong = clock < proven ? `, and ${shown}, which is wrong` : ''
+  const others = `it is revoked, or the hub is not ${user}`
+  return endsAt <= clock
+    ? `it expired on ${day(endsAt)} if ${shown} rightly; otherwise ${others}`
+    : `${others} (it ends on ${day(endsAt)}${isWrong})`
+}
+
 const nameOf = ({ subject }: X509Certificate): string => subject.replaceAll('\n', ', ')
 
 /** Longer chains are refused. */

@@ -1,4 +1,4 @@
-import type { DesiredStates, FirmwareOutcome } from '../../edge/desired/desired-states.ts'
+import type { CoreDesired, FirmwareOutcome } from '../../edge/desired/desired-states.ts'
 import type { FirmwareImage } from '../../edge/hardware/firmware-images.ts'
 import type { Controller } from '../../simulator/board/controller.ts'
 import { readImageHeader } from '../../protocol/serial/image.ts'
@@ -36,9 +36,7 @@ interface Releases {
 }
 
 /** The desired state of a hub whose running release a rollout may have brought. */
-export const desiredOf = (
-  hub: Releases,
-): Pick<DesiredStates, 'offer' | 'failed' | 'failedUpdate' | 'isMissing' | 'rollout' | 'noteFirmware'> => ({
+export const desiredOf = (hub: Releases): CoreDesired => ({
   ...noDesired,
   rollout: () => hub.rollout,
   noteFirmware: (_, outcome) => hub.firmwareOutcomes.push(outcome),

@@ -10,7 +10,6 @@ import { openStore, type Store } from '../../edge/journal/store.ts'
 import type { GpioLines, LinesProblem } from '../../protocol/model/hardware.ts'
 import { locationKey } from '../../protocol/model/location.ts'
 import { silentLog, type Log } from '../../protocol/model/log.ts'
-import type { Clock } from '../../protocol/model/runtime.ts'
 import type { CloudEntry, QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
 import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
@@ -28,6 +27,7 @@ import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 import { desiredOf } from './firmware.ts'
 import { config } from './hub-config.ts'
 import { checkedStore } from './checked-store.ts'
+import { Suspension } from './suspension.ts'
 
 /** Thrown by a checkpoint to end a life. */
 export class Crash extends Error {}
@@ -79,6 +79,9 @@ export class TestHub {
   readonly firmwareOutcomes: FirmwareOutcome[] = []
   /** The id of the rollout that has brought the running release. */
   rollout: string | null = null
+  /** Name and version of the service in the hub's next life. */
+  software = 'larder-edge test'
+  readonly #suspension = new Suspension()
   /** The settings of the hub's next life. */
   settings = defaultCoreSettings
 
@@ -120,7 +123,7 @@ export class TestHub {
       this.passed.push(point)
       this.onCheckpoint(point)
     }
-    const runtime = { clock: this.#clockFor(life), random: this.#chance }
+    const runtime = { clock: this.#suspension.clockOf(this.clock, () => life.alive), random: this.#chance }
     this.attempt(() => {
       const store = openStore({ path: ':memory:', database: this.journal, checkpoint, log: silentLog })
       this.store = this.isChecked ? checkedStore(store) : store
@@ -145,7 +148,7 @@ export class TestHub {
         gpio: this.#gpioFor(life),
         hardware: this.hardware,
         settings: this.settings,
-        software: 'larder-edge test',
+        software: this.software,
         lastError: this.lastError,
         certificates: () => this.certificates,
         images: this.images,
@@ -172,6 +175,13 @@ export class TestHub {
   restart(): void {
     this.kill()
     this.begin()
+  }
+
+  /** The process does not run for this time, as after SIGSTOP; the hardware continues. */
+  suspend(ms: number): void {
+    this.#suspension.begin()
+    this.run(ms)
+    this.#suspension.end(this.clock)
   }
 
   /** A new life on another journal: a new one, or a copy made by `copy`. */
@@ -348,24 +358,12 @@ export class TestHub {
         this.room.act({ action: 'take_items', target: device })
   }
 
-  #clockFor(life: Life): Clock {
-    const born = this.clock.monotonic()
-    return {
-      now: () => this.clock.now(),
-      monotonic: () => this.clock.monotonic() - born,
-      after: (delayMs, task) =>
-        this.clock.after(delayMs, () => {
-          if (life.alive) task()
-        }),
-    }
-  }
-
   #portsFor(life: Life): OpenLinePort {
     // Calls into the hub are separate tasks: a crash there unwinds nothing of the room.
     const inHub =
       <Args extends unknown[]>(call: (...args: Args) => void) =>
       (...args: Args): void =>
-        void this.clock.after(0, () => {
+        void this.#suspension.after(this.clock, 0, () => {
           if (life.alive) call(...args)
         })
     return (options, handlers) => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { Crash } from '../../world/hub.ts'
 import { HANGS, makeImage } from '../../../simulator/firmware/image.ts'
 import {
   attempts,
@@ -47,7 +48,7 @@ describe('a verdict about a firmware', () => {
     expect(bench.firmwareOutcomes).toEqual(['pending', 'done'])
   })
 
-  test('an image that fails again in a later rollout keeps its alarm, is tried there once, and does not fail the rollout', () => {
+  test('an image that fails again in the rollout of a later release keeps its alarm, is tried there once, and does not fail the rollout', () => {
     const bench = hubWith(makeImage({ build: 2 }, HANGS))
     bench.rollout = 'first'
     bench.restart()
@@ -55,6 +56,7 @@ describe('a verdict about a firmware', () => {
     expect([switches(bench), bench.firmwareOutcomes.at(-1)]).toEqual([3, { error: GIVEN_UP }])
     for (const rollout of ['second', 'third']) {
       bench.rollout = rollout
+      bench.software = `larder-edge ${rollout}`
       bench.firmwareOutcomes.length = 0
       bench.restart()
       bench.run(20 * MINUTE)
@@ -64,6 +66,81 @@ describe('a verdict about a firmware', () => {
       expect([switches(bench), bench.firmwareOutcomes.at(-1)]).toEqual([0, 'done'])
       expect([builds(bench), failed(bench)]).toEqual([OLD, [GIVEN_UP]])
     }
+  })
+
+  test('an image that fails again in a later rollout of the same release fails that rollout, too', () => {
+    const bench = hubWith(makeImage({ build: 2 }, HANGS))
+    bench.rollout = 'first'
+    bench.restart()
+    bench.run(25 * MINUTE)
+    bench.rollout = 'second'
+    bench.restart()
+    bench.run(20 * MINUTE)
+    expect([switches(bench), bench.firmwareOutcomes.slice(-2)]).toEqual([1, ['pending', { error: GIVEN_UP }]])
+    bench.firmwareOutcomes.length = 0
+    bench.restart()
+    bench.run(20 * MINUTE)
+    expect([switches(bench), bench.firmwareOutcomes.at(-1)]).toEqual([0, { error: GIVEN_UP }])
+  })
+
+  test('a power cut before the order to run an image leaves the only attempt of a later rollout, for at most three orders', () => {
+    const bench = hubWithVerdict({ rollout: 'first' })
+    bench.rollout = 'second'
+    let cuts = 0
+    const cut = (times: number) => (point: string) => {
+      if (point !== 'core.before-firmware-USE' || cuts === times) return
+      cuts += 1
+      throw new Crash(point)
+    }
+    bench.onCheckpoint = cut(1)
+    bench.begin()
+    bench.run(15 * MINUTE)
+    expect([cuts, bench.alive]).toEqual([1, false])
+    bench.begin()
+    bench.run(15 * MINUTE)
+    expect([switches(bench), builds(bench), failed(bench)]).toEqual([3, NEW, []])
+    const other = hubWithVerdict({ rollout: 'first' })
+    other.rollout = 'second'
+    cuts = 0
+    other.onCheckpoint = cut(9)
+    for (let life = 0; life < 5; life += 1) {
+      if (!other.alive) other.begin()
+      other.run(15 * MINUTE)
+    }
+    expect([cuts, other.alive, failed(other)]).toEqual([3, true, [GIVEN_UP]])
+  })
+
+  test('a line that is lost before the order to run an image keeps the rollout pending until the controller has returned', () => {
+    const bench = hubWith()
+    for (const id of ['vending', 'cold']) bench.room.power('off', id)
+    const blocks = () => bench.passed.filter((point) => point === 'core.before-firmware-BLK').length
+    expect(bench.runUntil(() => blocks() > 1, 15 * MINUTE)).toBe(true)
+    bench.room.power('off', 'bins')
+    bench.run(1000)
+    bench.room.power('on', 'bins')
+    bench.run(5 * MINUTE)
+    expect([builds(bench)[0], bench.firmwareOutcomes]).toEqual(['2 kept', ['pending', 'done']])
+  })
+
+  test('a controller that does not return after its line was lost is awaited for ten minutes', () => {
+    const bench = hubWith()
+    for (const id of ['vending', 'cold']) bench.room.power('off', id)
+    expect(bench.runUntil(() => bench.passed.includes('core.before-firmware-BLK'), 15 * MINUTE)).toBe(true)
+    bench.room.power('off', 'bins')
+    bench.run(9 * MINUTE)
+    expect(bench.firmwareOutcomes).toEqual(['pending'])
+    bench.run(2 * MINUTE)
+    expect(bench.firmwareOutcomes).toEqual(['pending', 'done'])
+  })
+
+  test('the time in which the process of the hub does not run is no silence of a controller', () => {
+    const bench = hubWith()
+    expect(bench.runUntil(() => switches(bench) === 1, 60 * MINUTE)).toBe(true)
+    bench.suspend(60 * MINUTE)
+    bench.run(1000)
+    expect(failed(bench)).toEqual([])
+    bench.run(20 * MINUTE)
+    expect([builds(bench), failed(bench), bench.firmwareOutcomes]).toEqual([NEW, [], ['pending', 'done']])
   })
 
   test('the verdict of a controller that the hardware description does not contain fails and holds no rollout, and raises no alarm', () => {

@@ -92,14 +92,20 @@ test('a hub starts on a full disk, connects to its controllers, and applies mess
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
 })
 
-test('a hub that starts on a full disk confirms its release only after it has stored something', () => {
+test('a hub that starts on a full disk confirms a new release only after it has stored something, and a confirmed one at once', () => {
   const bench = TestHub.ready()
   fill(bench)
   bench.firmwareOutcomes.length = 0
+  bench.rollout = 'first'
   bench.restart()
   bench.run(30 * MINUTE)
   expect([bench.alive, bench.firmwareOutcomes]).toEqual([true, []])
   relieve(bench)
+  bench.run(2 * MINUTE)
+  expect(bench.firmwareOutcomes).toEqual(['done'])
+  fill(bench)
+  bench.firmwareOutcomes.length = 0
+  bench.restart()
   bench.run(2 * MINUTE)
   expect(bench.firmwareOutcomes).toEqual(['done'])
 })

@@ -39,6 +39,8 @@ export interface HubLife {
   restarts: ('ahead' | undefined)[]
   /** The certificate with which the hub logs in. */
   certificate: { endsAt: number } | undefined
+  /** A time that has passed, whatever the board's clock shows. */
+  provenTime: number
   /** The core finds no space for a new epoch. */
   isDiskFull: boolean
   changeHealth(): void
@@ -138,6 +140,7 @@ export function startHub(
     core,
     software: 'test 1',
     loginCertificate: () => life.certificate,
+    provenTime: () => life.provenTime,
     checkpoint,
     settings,
   })
@@ -153,6 +156,7 @@ export function startHub(
     warnings,
     restarts: [],
     certificate: undefined,
+    provenTime: 0,
     isDiskFull: false,
     changeHealth: () => onHealth(),
     gate,

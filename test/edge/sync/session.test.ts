@@ -3,6 +3,8 @@ import { connectionProblem } from '../../../protocol/mqtt/connection-problem.ts'
 import { uuid } from '../../support/uuid.ts'
 import { setUp } from './set-up.ts'
 
+const DAY = 86_400_000
+
 describe('a session', () => {
   test('a session starts with its will, presence, hello and a heartbeat, and ends with a goodbye', () => {
     const { clock, line, cloud, start } = setUp()
@@ -58,19 +60,38 @@ describe('a session', () => {
   })
 
   test.each([
-    ['has expired', -86_400_000, /^the broker refuses the certificate of this hub: it expired on \d{4}/],
-    ['is valid', 86_400_000, /^the broker refuses the certificate of this hub: it is revoked/],
-  ])('a refused login with a certificate that %s names the certificate, not the password', (_, ms, words) => {
-    const { clock, line, start } = setUp()
-    const hub = start()
-    hub.certificate = { endsAt: clock.now() + ms }
-    clock.advance(10)
-    line.up = false
-    line.cut('Connection refused: Not authorized')
-    expect(hub.warnings).toEqual([expect.stringMatching(words)])
-    expect(hub.warnings.join()).not.toContain('MQTT_PASSWORD')
-    expect(hub.sync.state().reason).toMatch(words)
-  })
+    ['has expired', { ends: -DAY, proven: 0 }, /: it expired on \d{4}-\d\d-\d\d($|: enrol)/],
+    ['is valid', { ends: DAY, proven: 0 }, /: it is revoked, or the hub is not hub-1 \(it ends on [-\d]+\)/],
+    [
+      'has expired by a wrong clock alone',
+      { ends: -DAY, proven: -9 * DAY },
+      /: it expired on [-\d]+ if the clock of this board shows [-\d]+ rightly; otherwise it is revoked/,
+    ],
+    [
+      'has expired on a board with an old clock',
+      { ends: DAY, proven: 2 * DAY },
+      /: it expired on \d{4}-\d\d-\d\d($|: enrol)/,
+    ],
+    [
+      'is valid on a board with an old clock',
+      { ends: 9 * DAY, proven: DAY },
+      /: it is revoked, .* and the clock of this board shows [-\d]+, which is wrong/,
+    ],
+  ])(
+    'a refused login with a certificate that %s names the certificate, not the password',
+    (_, { ends, proven }, words) => {
+      const { clock, line, start } = setUp()
+      const hub = start()
+      hub.certificate = { endsAt: clock.now() + ends }
+      hub.provenTime = clock.now() + proven
+      clock.advance(10)
+      line.up = false
+      line.cut('Connection refused: Not authorized')
+      expect(hub.warnings).toEqual([expect.stringMatching(words)])
+      expect(hub.warnings.join()).not.toContain('MQTT_PASSWORD')
+      expect(hub.sync.state().reason).toMatch(words)
+    },
+  )
 
   test.each([
     ['getaddrinfo ENOTFOUND broker.example', { code: 'ENOTFOUND', hostname: 'broker.example' }, /DNS/],
