@@ -164,16 +164,18 @@ export class DesiredStates {
    */
   offer({ software, ...desired }: DesiredState): void {
     if (software !== undefined) this.#wantRelease(software)
-    if (!this.#versions) {
-      const first = { ...desired, hardware: null }
-      const isEmpty = Object.keys(desired.settings).length === 0
-      return this.#store(isEmpty ? { applied: first } : { applied: null, waiting: first })
-    }
+    if (!this.#versions) return this.takeFirst({ ...desired, hardware: null })
     const { waiting, ...rest } = this.#versions
     const latest = waiting ?? rest.trial?.desired ?? rest.applied
     if (latest && isSame(latest, desired)) return
     if (rest.failed && isSame(rest.failed.desired, desired)) this.#store(rest)
     else this.#store({ ...rest, waiting: desired })
+  }
+
+  /** The first version of an enrolment. A version that changes nothing here is confirmed at once; another one is tried. */
+  takeFirst(first: DesiredState): void {
+    const isEmpty = first.hardware === null && Object.keys(first.settings).length === 0
+    this.#store(isEmpty ? { applied: first } : { applied: null, waiting: first })
   }
 
   /** The updater reads these files. A hub never replaces a root that it has: only that root can sign the next one. */

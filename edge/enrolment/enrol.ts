@@ -19,6 +19,7 @@ import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { connectionProblem } from '../../protocol/mqtt/connection-problem.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
 import { DesiredStates, desiredFile } from '../desired/desired-states.ts'
+import { hardwareFile } from '../config.ts'
 import { refuseForeignFile } from '../journal/store.ts'
 import { replaceText } from '../replace-text.ts'
 import { updateFiles } from '../update/files.ts'
@@ -33,7 +34,11 @@ const Answer = z.object({
   ca: z.string(),
   mqtt_url: z.string(),
   expires_at: z.string(),
-  hardware: HardwareDescription.nullable(),
+  /** A hardware description as the cloud stores it. */
+  hardware: z
+    .record(z.string(), z.unknown())
+    .refine((hardware) => HardwareDescription.safeParse(hardware).success)
+    .nullable(),
   settings: z.record(z.string(), z.string()),
   desired_version: z.int(),
   /** Absent from an older cloud. */
@@ -89,15 +94,16 @@ export async function enrol({ cloud, code, store, hardware, runtime }: EnrolOpti
   const { hub_id, name, mqtt_url, expires_at, settings, desired_version, update_root } = answer
   // A hub that used the journal of another one would report a foreign history.
   refuseForeignFile(store, hub_id)
-  if (answer.hardware !== null) keepDescription([hardware ?? paths.hardware, paths.hardware], answer.hardware)
+  const isOwn = answer.hardware === null || isOwnDescription({ hardware, store }, answer.hardware)
   // A board is enrolled while this file exists, so it is removed first and written last.
   files.rmSync(paths.enrolment, { force: true })
   replaceText(paths.key, attempt.key)
   replaceText(paths.certificate, answer.certificate, 0o644)
   replaceText(paths.ca, answer.ca, 0o644)
-  // The service tries the settings when it runs.
+  // The service tries the settings, and a description that differs from its own file, when it runs.
   files.rmSync(desiredFile(store), { force: true })
-  new DesiredStates(store).offer({ version: desired_version, settings, hardware: null })
+  const first = { version: desired_version, settings, hardware: isOwn ? null : answer.hardware }
+  new DesiredStates(store).takeFirst(first)
   const updates = updateFiles(store)
   // The updater trusts the root of this cloud from now on. Without one it waits for it.
   for (const former of [updates.metadata, updates.root])
@@ -199,15 +205,28 @@ function jsonOf(body: string): unknown {
   }
 }
 
-/** Stores the cloud's hardware description at the first place that can be written, unless a description is there. */
-function keepDescription(places: readonly string[], hardware: HardwareDescription): void {
-  if (places.some((path) => files.existsSync(path))) return
-  const text = `${JSON.stringify(hardware, null, 2)}\n`
-  for (const [index, path] of places.entries())
-    try {
-      return replaceText(path, text, 0o644)
-    } catch (error) {
-      // The service's user may not write into the folder of its configuration.
-      if (index === places.length - 1) throw error
-    }
+/**
+ * Whether the hub's own file has this hardware description. If there is no file, it is made at the first place that can be
+ * written. A file that a person has made is left as it is.
+ */
+function isOwnDescription(
+  settings: { hardware: string | undefined; store: string },
+  description: Record<string, unknown>,
+): boolean {
+  const wanted = HardwareDescription.parse(description)
+  const own = hardwareFile(settings)
+  if (files.existsSync(own)) {
+    const found = HardwareDescription.safeParse(jsonOf(files.readFileSync(own, 'utf8')))
+    return found.success && JSON.stringify(found.data) === JSON.stringify(wanted)
+  }
+  const text = `${JSON.stringify(wanted, null, 2)}\n`
+  const stored = enrolmentFiles(settings.store).hardware
+  try {
+    replaceText(own, text, 0o644)
+  } catch (error) {
+    // The service's user may not write into the folder of its configuration.
+    if (own === stored) throw error
+    replaceText(stored, text, 0o644)
+  }
+  return true
 }

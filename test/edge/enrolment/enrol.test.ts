@@ -9,6 +9,9 @@ import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { enrol } from '../../../edge/enrolment/enrol.ts'
 import { enrolmentFiles } from '../../../edge/enrolment/enrolment.ts'
 import { updateFiles } from '../../../edge/update/files.ts'
+import { DesiredStates } from '../../../edge/desired/desired-states.ts'
+import { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { demoHub } from '../../support/demo-hub.ts'
 import { makeAuthority } from '../../support/certificate.ts'
 
 const answer = {
@@ -94,4 +97,41 @@ test('a board enrols at a cloud that a proxy mounts below a path', async () => {
   await run('K7QM2XRA', '/larder')
   await run('K7QM2XRB', '/larder/')
   expect(requests.map(({ path }) => path)).toEqual(['/larder/api/v1/enroll', '/larder/api/v1/enroll'])
+})
+
+const described = { ...answer, hardware: demoHub, desired_version: 4 }
+const descriptionOf = (store: string) => enrolmentFiles(store).hardware
+
+test('a board without a hardware description stores that of the cloud, and has the version of the cloud', async () => {
+  const { enrol: run, store } = await world({ fromDay: -1, toDay: 90 }, [described])
+  await run()
+  expect(JSON.parse(readFileSync(descriptionOf(store), 'utf8'))).toEqual(HardwareDescription.parse(demoHub))
+  const desired = new DesiredStates(store)
+  expect([desired.isWaiting(), desired.report()]).toEqual([false, { applied: 4, failed: null }])
+})
+
+test('a board that has the hardware description of the cloud already has its version', async () => {
+  const { enrol: run, store } = await world({ fromDay: -1, toDay: 90 }, [described])
+  writeFileSync(descriptionOf(store), JSON.stringify(HardwareDescription.parse(demoHub)))
+  await run()
+  const desired = new DesiredStates(store)
+  expect([desired.isWaiting(), desired.report()]).toEqual([false, { applied: 4, failed: null }])
+})
+
+test('a board that enrols with another hardware description keeps its file, reports no version, and tries the description of the cloud', async () => {
+  const { enrol: run, store } = await world({ fromDay: -1, toDay: 90 }, [described])
+  const { controllers, ...rest } = HardwareDescription.parse(demoHub)
+  const former = JSON.stringify({
+    ...rest,
+    controllers: controllers.map((each) => ({ ...each, path: '/dev/former' })),
+  })
+  writeFileSync(descriptionOf(store), former)
+  await run()
+  expect(readFileSync(descriptionOf(store), 'utf8')).toBe(former)
+  const desired = new DesiredStates(store)
+  expect([desired.isWaiting(), desired.report()]).toEqual([true, { applied: null, failed: null }])
+  // The first snapshot of the cloud brings the same version.
+  desired.offer({ version: 4, settings: {}, hardware: demoHub })
+  desired.begin([])
+  expect(new DesiredStates(store).overrides()).toEqual({ version: 4, settings: {}, hardware: demoHub })
 })
