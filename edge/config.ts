@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { goesInClear, isLoopback, refusedExposures } from '../protocol/model/exposure.ts'
 import { HardwareDescription } from '../protocol/model/hardware.ts'
@@ -13,7 +13,7 @@ import {
 import { problemText, schemaProblems } from '../protocol/model/schema-problems.ts'
 import { desiredSettingProblem, edgeSettings } from '../protocol/settings/hub.ts'
 import { DesiredStates, type Overrides } from './desired/desired-states.ts'
-import { enrolmentFiles, readEnrolment, type Enrolment } from './enrolment/enrolment.ts'
+import { hardwareFile, readEnrolment, type Enrolment } from './enrolment/enrolment.ts'
 import { fileProblem } from '../protocol/model/system-error.ts'
 
 /** The settings, with file contents in place of the paths of these files. */
@@ -109,12 +109,6 @@ function hardwareOf(
 ): HardwareDescription | undefined {
   if (hardware === null) return readHardware(hardwareFile(settings), problems)
   return parseHardware(hardware, `version ${version} of the desired state`, problems)
-}
-
-/** The hub's own hardware description: HARDWARE, or the file that an enrolment has stored beside the journal. */
-export function hardwareFile({ hardware, store }: { hardware: string | undefined; store: string }): string {
-  const stored = enrolmentFiles(store).hardware
-  return hardware !== undefined && (existsSync(hardware) || !existsSync(stored)) ? hardware : stored
 }
 
 /** The enrolment of the board; undefined if it has none. */

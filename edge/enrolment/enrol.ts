@@ -19,11 +19,10 @@ import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { connectionProblem } from '../../protocol/mqtt/connection-problem.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
 import { DesiredStates, desiredFile } from '../desired/desired-states.ts'
-import { hardwareFile } from '../config.ts'
 import { refuseForeignFile } from '../journal/store.ts'
 import { replaceText } from '../replace-text.ts'
 import { updateFiles } from '../update/files.ts'
-import { enrolmentFiles } from './enrolment.ts'
+import { enrolmentFiles, hardwareFile } from './enrolment.ts'
 import type { NewKey } from './renewal.ts'
 
 /** The cloud's answer to an enrolment (`POST /api/v1/enroll`). */

@@ -58,3 +58,9 @@ export function readEnrolment(store: string): Enrolment | undefined {
   if (!isOfKey(cert, key)) throw new Error(`${paths.certificate} is no certificate of ${paths.key}`)
   return { hubId, mqttUrl, cert, key, ca }
 }
+
+/** The hub's own hardware description: HARDWARE, or the file that an enrolment has stored beside the journal. */
+export function hardwareFile({ hardware, store }: { hardware: string | undefined; store: string }): string {
+  const stored = enrolmentFiles(store).hardware
+  return hardware !== undefined && (existsSync(hardware) || !existsSync(stored)) ? hardware : stored
+}

@@ -13,7 +13,8 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../protocol/model/program-settings.ts'
-import { hardwareFile, readHardware, readProgram, readText, type Refusal } from '../config.ts'
+import { readHardware, readProgram, readText, type Refusal } from '../config.ts'
+import { hardwareFile } from '../enrolment/enrolment.ts'
 
 /** The program that starts and stops the hub's service. */
 export type Manager =
