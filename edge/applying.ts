@@ -18,10 +18,12 @@ export interface ApplyingOptions {
 }
 
 const CHECK_MS = 500
+/** Controllers that do not connect within this time after the start count as absent: some restart when their line opens. */
+const SETTLE_MS = 30_000
 
 /**
  * Applies the desired state (MQTT SPEC §12). A version that waits is tried by the next process, which begins when no order is in
- * progress. A version on trial is confirmed when the hub is ready, welcomed by the cloud, and connected to its controllers.
+ * progress and the controllers of this one have had time to connect. A version on trial is confirmed when the hub is ready, welcomed by the cloud, and connected to its controllers.
  * After `confirmMs` without it the hub restarts with the former version.
  */
 export function startApplying(options: ApplyingOptions): Cancel {
@@ -46,7 +48,9 @@ export function startApplying(options: ApplyingOptions): Cancel {
         desired.fail(problem)
         restart()
       }
-    } else if (desired.isWaiting() && hub()?.core.isIdle() === true && begin(options)) {
+    } else if (desired.isWaiting() && hub()?.core.isIdle() === true) {
+      const isSettled = clock.monotonic() - since >= SETTLE_MS || absentOf(options).length === 0
+      if (!isSettled || !begin(options)) return
       cancel()
       restart()
     }
@@ -54,10 +58,14 @@ export function startApplying(options: ApplyingOptions): Cancel {
   return cancel
 }
 
-function begin({ desired, log, hub }: ApplyingOptions): boolean {
-  const links = hub()?.controllers.links() ?? []
+/** The controllers that are not connected. */
+const absentOf = ({ hub }: ApplyingOptions): string[] =>
+  (hub()?.controllers.links() ?? []).filter(({ up }) => !up).map(({ controller }) => controller)
+
+function begin(options: ApplyingOptions): boolean {
+  const { desired, log } = options
   try {
-    desired.begin(links.filter(({ up }) => !up).map(({ controller }) => controller))
+    desired.begin(absentOf(options))
     log.info({}, 'the hub restarts to try the desired state')
     return true
   } catch (error) {

@@ -122,7 +122,7 @@ function watchFridge(context: Context, number: number): number | undefined {
       { fridge: number, celsius: memory.meter.last?.celsius, unreadable: memory.unreadable },
       'a fridge was without proof of being cold for too long: nothing of it is sold',
     )
-  noteAlarms(context, number, warm_since === null ? undefined : now - warm_since)
+  noteAlarms(context, number, { proof, unprovenForMs: warm_since === null ? undefined : now - warm_since })
   return verdict.kind === 'shutoff' ? unread.ms : Math.min(verdict.ms, unread.ms ?? verdict.ms)
 }
 
@@ -209,13 +209,17 @@ export function noteFridgeDoors({ layout, doors, devices, runtime, settings }: C
 }
 
 /**
- * Raises and clears the alarms of a fridge. A door that was open for a moment raises none. After a start without readings
- * nothing is known yet: the alarms of the earlier process stay.
+ * Raises and clears the alarms of a fridge. A door that was open for a moment raises none. After a start nothing is
+ * known until readings prove something: the alarms of the earlier process stay.
  */
-function noteAlarms(context: Context, number: number, unprovenForMs: number | undefined): void {
+function noteAlarms(
+  context: Context,
+  number: number,
+  { proof, unprovenForMs }: { proof: ReturnType<typeof proofOf>; unprovenForMs: number | undefined },
+): void {
   const subject = fridgeSubject(number)
   const { unreadable, meter } = context.devices.fridge(number)
-  const isKnown = unreadable !== undefined || meter.last !== undefined
+  const isKnown = unreadable !== undefined || proof !== undefined
   if (isKnown) setAlarm(context, 'fridge_unreadable', subject, unreadable !== undefined, unreadable ?? '')
   if (unprovenForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')
   else if (

@@ -13,6 +13,7 @@ import { goesInClear } from '../../protocol/model/exposure.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
+import { fileProblem } from '../../protocol/model/system-error.ts'
 import type { Clock, Random, Runtime } from '../../protocol/model/runtime.ts'
 import { openCheckedTls } from '../../protocol/mqtt/broker-socket.ts'
 import { certificateTime } from '../../protocol/mqtt/certificates.ts'
@@ -206,7 +207,8 @@ function jsonOf(body: string): unknown {
 
 /**
  * Whether the hub's own file has this hardware description. If there is no file, it is made at the first place that can be
- * written. A file that a person has made is left as it is.
+ * written. A file that a person has made for this hub is left as it is. The service could not start with a damaged file, or with
+ * one of another hub: such a file gets another name. Throws a sentence if that is not possible.
  */
 function isOwnDescription(
   settings: { hardware: string | undefined; store: string },
@@ -216,7 +218,14 @@ function isOwnDescription(
   const own = hardwareFile(settings)
   if (files.existsSync(own)) {
     const found = HardwareDescription.safeParse(jsonOf(files.readFileSync(own, 'utf8')))
-    return found.success && JSON.stringify(found.data) === JSON.stringify(wanted)
+    if (found.success && found.data.hubId === wanted.hubId)
+      return JSON.stringify(found.data) === JSON.stringify(wanted)
+    try {
+      files.renameSync(own, `${own}.former`)
+    } catch (error) {
+      const why = `${own} is damaged or describes another hub, and cannot be renamed (${fileProblem(error)})`
+      throw new Error(`${why}: remove it, and enrol again with the same code`, { cause: error })
+    }
   }
   const text = `${JSON.stringify(wanted, null, 2)}\n`
   const stored = enrolmentFiles(settings.store).hardware

@@ -101,8 +101,26 @@ test('a controller that was silent before may stay silent', () => {
   const { clock, hub, start, report, offer } = world()
   hub.up.vending = false
   offer(2)
-  clock.advance(1000)
+  clock.advance(31_000)
   start()
   clock.advance(1000)
   expect(report()).toEqual({ applied: 2, failed: null })
+})
+
+test('a controller that connects some seconds after the start must connect with the tried version, too', () => {
+  const { clock, hub, start, restarts, report, offer } = world()
+  hub.up = { bins: false, vending: false }
+  start()
+  offer(2)
+  clock.advance(5000)
+  expect(restarts()).toBe(0)
+  hub.up = { bins: true, vending: true }
+  clock.advance(1000)
+  expect(restarts()).toBe(1)
+  // With the tried version no controller answers.
+  hub.up = { bins: false, vending: false }
+  start()
+  clock.advance(121_000)
+  start()
+  expect(report()).toMatchObject({ applied: 1, failed: { version: 2 } })
 })

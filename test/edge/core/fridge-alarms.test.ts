@@ -20,3 +20,17 @@ test.each<[string, (bench: TestHub) => void]>([
     expect(alarms).toMatchObject([{ code: 'fridge_unreadable', raised: true }])
   },
 )
+
+test('a single reading after a restart does not end the alarm of a fridge with a flickering probe', () => {
+  const bench = TestHub.ready()
+  bench.run(5 * MINUTE)
+  bench.fault('broken_probe')
+  bench.run(20 * MINUTE)
+  bench.restart()
+  bench.room.faults.clearAll()
+  bench.run(40_000)
+  const alarms = () => bench.entries('alarm').filter(({ code }) => code === 'fridge_unreadable')
+  expect(alarms()).toMatchObject([{ raised: true }])
+  bench.run(20 * MINUTE)
+  expect(alarms()).toMatchObject([{ raised: true }, { raised: false }])
+})

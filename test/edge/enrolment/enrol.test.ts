@@ -121,10 +121,8 @@ test('a board that has the hardware description of the cloud already has its ver
 test('a board that enrols with another hardware description keeps its file, reports no version, and tries the description of the cloud', async () => {
   const { enrol: run, store } = await world({ fromDay: -1, toDay: 90 }, [described])
   const { controllers, ...rest } = HardwareDescription.parse(demoHub)
-  const former = JSON.stringify({
-    ...rest,
-    controllers: controllers.map((each) => ({ ...each, path: '/dev/former' })),
-  })
+  const moved = controllers.map((each) => ({ ...each, port: `${each.port}-former` }))
+  const former = JSON.stringify({ ...rest, controllers: moved })
   writeFileSync(descriptionOf(store), former)
   await run()
   expect(readFileSync(descriptionOf(store), 'utf8')).toBe(former)
@@ -134,4 +132,17 @@ test('a board that enrols with another hardware description keeps its file, repo
   desired.offer({ version: 4, settings: {}, hardware: demoHub })
   desired.begin([])
   expect(new DesiredStates(store).overrides()).toEqual({ version: 4, settings: {}, hardware: demoHub })
+})
+
+test.each([
+  ['of another hub', JSON.stringify({ ...HardwareDescription.parse(demoHub), hubId: 5 })],
+  ['that is damaged', '{'],
+])('a hardware description %s is renamed, and the board starts with that of the cloud', async (_, former) => {
+  const { enrol: run, store } = await world({ fromDay: -1, toDay: 90 }, [described])
+  const path = descriptionOf(store)
+  writeFileSync(path, former)
+  await run()
+  expect(readFileSync(`${path}.former`, 'utf8')).toBe(former)
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(HardwareDescription.parse(demoHub))
+  expect(new DesiredStates(store).report()).toEqual({ applied: 4, failed: null })
 })
