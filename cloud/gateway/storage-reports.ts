@@ -1,11 +1,12 @@
 import type { StorageReport } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { HubDomain } from './domain.ts'
+import { maySpeak } from './draining.ts'
 
 /**
  * Records the report of a hub that cannot read its journal (SPEC §3). The hub counts as online but has no streams and
  * gets no commands. Its session replaces the former one, and a process that holds the hub's lease loses it. False if
- * there is no such hub.
+ * there is no such hub, or if the cloud ignores it.
  */
 export async function recordStorageReport(
   { db, runtime, ...context }: CloudContext,
@@ -14,9 +15,14 @@ export async function recordStorageReport(
   { session, instance, software, monotonic, health }: StorageReport,
 ): Promise<boolean> {
   return db.transact(async (tx) => {
-    const hub = await tx.q.selectFrom('hubs').select('id').where('id', '=', hubId).executeTakeFirst()
-    if (!hub) return false
     const now = runtime.clock.now()
+    const hub = await tx.q
+      .selectFrom('hubs')
+      .select('id')
+      .where('id', '=', hubId)
+      .where((eb) => maySpeak(eb, now))
+      .executeTakeFirst()
+    if (!hub) return false
     const heard = {
       session,
       instance,

@@ -144,7 +144,7 @@ async function ask(cloud: string, { code, csr, id }: Attempt, clock: Clock): Pro
     body: { claim_code: code, csr },
     clock,
   }).catch((error: unknown) => {
-    const reason = connectionProblem(error as Error, { name: 'cloud', setting: '--cloud' })
+    const reason = connectionProblem(error as Error, { name: 'cloud', setting: 'its address' })
     throw new Error(`the cloud at ${cloud} is not reached: ${reason}`, { cause: error })
   })
   if (status === 200) return Answer.parse(JSON.parse(body))

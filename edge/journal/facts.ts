@@ -88,7 +88,7 @@ const facts = {
   life: Life.default({ isOpen: false, crashes: [], words: null, restarts: 0, last: null }),
   /** The last stored clock mark. */
   clock: ClockMark.nullable().default(null),
-  /** The rollout of the latest confirmed release; its `rollout` is null without a rollout. */
+  /** The rollout of the latest confirmed release; `rollout` is null if no rollout brought it. */
   confirmed_release: z.object({ rollout: z.string().nullable() }).nullable().default(null),
   /** By controller: the update of its firmware that has begun, or that was given up. */
   firmware: z.record(z.string(), Attempt).default({}),

@@ -36,7 +36,7 @@ export function setUpMosquitto({ folder, passwords, certificate, ...ports }: Mos
   passwordsOf('hub-passwords', isHub)
   passwordsOf('cloud-passwords', (user) => !isHub(user))
   for (const name of ['hub-acl', 'cloud-acl']) write(name, specified(name))
-  const listeners = ['mosquitto.conf', ...(ports.certificatePort ? ['hub-certificates.conf'] : [])]
+  const listeners = ['mosquitto.conf', ...(ports.certificatePort ? ['mosquitto.conf, continued'] : [])]
   if (certificate) {
     const cert = readFileSync(certificate.certPath, 'utf8')
     write('ca.pem', cert)

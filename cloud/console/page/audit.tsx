@@ -13,7 +13,7 @@ import { all, saveCsv } from './session.ts'
 
 const PAGE = 50
 const fields = [
-  ['actor', 'Who', 'search', 'key:lk_1234'],
+  ['actor', 'Who', 'search', 'key:A1b2C3d4'],
   ['action', 'What', 'search', 'controls.open_bin'],
   ['object', 'To what', 'search', 'bin-2'],
   ['from', 'From', 'date', undefined],

@@ -52,8 +52,8 @@ export async function recordContact(
 
 /**
  * Prepares the mail that asks the holder of an address. It contains no text that the owner of the hubs can choose, because the
- * holder has not agreed to get any. The caller has locked the owner, and sends the mail after the transaction. The limit, if
- * the address or the owner has had too many.
+ * holder has not agreed to get any. The caller has locked the owner, and sends the mail after the transaction. Returns
+ * the limit if the address or the owner has reached it.
  */
 export async function prepareQuestion(
   tx: Tx,

@@ -50,7 +50,7 @@ export async function countUnasked(
     [
       toAddress,
       perAddress,
-      `This address has got ${perAddress} such mails within 24 hours. Try again tomorrow.`,
+      `This address received ${perAddress} such mails within 24 hours. Try again tomorrow.`,
     ],
     [
       refused,

@@ -121,9 +121,10 @@ export async function listAudit(q: Queries, filter: AuditFilter): Promise<Listed
   const parts = await partsOf(q, filter)
   if (parts.length === 0) return []
   const conditions: RawBuilder<SqlBool>[] = [...(filter.conditions ?? [])]
-  // `is true` keeps the index of the hub from being used in place of a part's. PostgreSQL estimates its rows as without it; if it
-  // expected few, it would read and sort all records of the range.
-  if (hubId !== undefined) conditions.push(sql`(hub_id = ${hubId}) is true`)
+  // A part of a hub has the condition already. `is true` keeps the index of the hub from being used in place of a part's.
+  // PostgreSQL sorts the whole range if it expects few rows; this form does not change its estimate.
+  if (hubId !== undefined && [filter.action, actor, object].some((each) => each !== undefined))
+    conditions.push(sql`(hub_id = ${hubId}) is true`)
   if (ownerId !== undefined) conditions.push(ofOwner(ownerId))
   if (since !== undefined) conditions.push(sql`at >= ${since}`)
   if (until !== undefined) conditions.push(sql`at < ${until}`)

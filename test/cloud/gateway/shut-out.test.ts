@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import { SETTLED, World } from '../../world/gateway.ts'
+import { MQTT_PROTOCOL_VERSION } from '../../../protocol/mqtt/version.ts'
+import { healthy } from '../../world/health.ts'
 import { alarm } from '../../world/scripted-hub.ts'
 
 test('the cloud applies nothing from the open session of a hub whose certificate was revoked, and leaves the session', async () => {
@@ -25,6 +27,12 @@ test('the cloud applies nothing from the open session of a hub whose certificate
   hub.append(alarm('after'))
   hub.sendEntries()
   hub.heartbeat()
+  await world.pass(SETTLED)
+  const storage = { reason: 'read_only', setting: 'STORE', path: '/data/hub.sqlite', detail: 'read-only' }
+  const session = 'f'.repeat(32)
+  const monotonic = runtime.clock.monotonic()
+  const report = { protocol: MQTT_PROTOCOL_VERSION, session, instance: session, software: 'test', monotonic }
+  hub.publish('storage', { ...report, health: { ...healthy, storage } })
   await world.pass(SETTLED)
   expect(await seen()).toEqual(before)
   expect([hub.welcomes.length, hub.acks.length, hub.batches.length]).toEqual([welcomes, acks, batches])

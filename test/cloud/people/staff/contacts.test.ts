@@ -184,7 +184,7 @@ onEachDatabase('recipients of the mails of an owner', (open) => {
     expect(mails).toHaveLength(3)
     const error = {
       code: 'contact_limit_reached',
-      message: expect.stringContaining('This address has got 3 such mails') as unknown,
+      message: expect.stringContaining('This address received 3 such mails') as unknown,
       details: { limit: 3 },
     }
     expect(await ask(service, again.id)).toMatchObject({ status: 409, json: { error } })

@@ -22,7 +22,6 @@ test(
     const folder = programFolder()
     const settings = {
       NODE_ENV: 'production',
-      PUBLIC_URL: 'https://shop.example',
       DATA_DIR: folder,
       PAYMENTS_URL: `stripe:${stripe.url}`,
       PAYMENTS_API_KEY: STRIPE_KEY,
