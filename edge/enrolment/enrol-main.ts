@@ -19,7 +19,7 @@ board is made here and never leaves it. Afterwards start the hub's service again
 
 The files are stored beside STORE: hub.key, hub.crt, ca.crt, enrolment.json. The cloud's hardware description is stored as
 HARDWARE (by default hardware.json beside STORE) if that file is absent. If the file differs, it stays, and the hub tries the
-cloud's description when it runs. Prints JSON. Status 1 if the code is refused, the cloud is not reached, or the journal belongs
+cloud's description when it runs. A damaged file, or a file of another hub, gets the ending .former. Prints JSON. Status 1 if the code is refused, the cloud is not reached, or the journal belongs
 to another hub.`
 
 class WrongUsage extends Error {}

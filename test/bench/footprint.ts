@@ -142,7 +142,7 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
       ],
       notes: [
         'first actuation: from the start of the process until a controller moves for an order that was in the journal, all three met',
-        'written: write_bytes of /proc/<pid>/io, all that the process caused to go to the disk: journal, its log, checkpoints; a kernel with large folios counts a whole folio for each written page',
+        'written: write_bytes of /proc/<pid>/io, which counts journal, log and checkpoints; a kernel with large folios counts a whole folio for each written page',
         `an idle hour is reckoned from ${idleSeconds} s of idling with telemetry, in ${IDLE_PARTS} parts`,
       ],
     }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { SETTLED, World } from '../../world/gateway.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../../protocol/mqtt/version.ts'
+import { SETTLED, World } from '../../world/gateway.ts'
 import { healthy } from '../../world/health.ts'
 import { alarm } from '../../world/scripted-hub.ts'
 
