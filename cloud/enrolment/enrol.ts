@@ -234,7 +234,10 @@ export async function revokeHub(tx: Tx, { clock, random }: Runtime, hubId: numbe
   return revoked
 }
 
-/** The cloud ignores a hub. Its password and its claim code end: the board may hold the password, or a note with the code. */
+/**
+ * The cloud ignores a hub. Its password and its claim code end: the board may hold the password, or a note with the code. The hub
+ * is offline at once, and not only when its last heartbeat is old: it accepts no more orders.
+ */
 export async function shutOut(tx: Tx, random: Random, hubId: number, at: number): Promise<void> {
   const ended = {
     revoked_at: at,
@@ -244,6 +247,8 @@ export async function shutOut(tx: Tx, random: Random, hubId: number, at: number)
     claim_expires_at: null,
   }
   await tx.q.updateTable('hubs').set(ended).where('id', '=', hubId).execute()
+  const left = { is_connected: 0, has_left: 1 } as const
+  await tx.q.updateTable('hub_sessions').set(left).where('hub_id', '=', hubId).execute()
 }
 
 /** A board has erased its secrets. A message of a hub in service changes nothing. */

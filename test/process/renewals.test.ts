@@ -8,9 +8,9 @@ import { mqttTransport } from '../../edge/sync/mqtt-transport.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { answers } from '../../simulator/demo/programs.ts'
 import { makeCertificate } from '../support/certificate.ts'
-import { setUpMosquitto } from '../support/mosquitto-spec.ts'
+import { revocationScript, setUpMosquitto } from '../support/mosquitto-spec.ts'
 import { freePorts } from '../support/ports.ts'
-import { commandOf, packageRoot } from '../support/programs.ts'
+import { commandOf } from '../support/programs.ts'
 import { service } from '../support/services.ts'
 import { createAuditor, untilQuiet } from './chaos/collect.ts'
 import { balanced } from './chaos/balanced.ts'
@@ -60,27 +60,22 @@ async function mosquitto(): Promise<Broker> {
     },
     async start(cloudUrl) {
       writeFileSync(join(folder, 'hubs-ca.pem'), await (await fetch(`${cloudUrl}/pki/ca.pem`)).text())
-      const script = listScript().replace('https://larder.example', cloudUrl)
-      followRevocations(folder, script.replace('/etc/larder', folder), command)
+      followRevocations(folder, revocationScript({ folder, url: `${cloudUrl}/pki/crl.pem` }), command)
     },
   }
 }
 
-/** The script that keeps Mosquitto's list of revoked certificates up to date, as the page prints it. */
-function listScript(): string {
-  const page = readFileSync(join(packageRoot(), 'cloud/docs/operating/09-brokers.md'), 'utf8')
-  return /^```\n(#!\/bin\/sh\n# Keeps Mosquitto's list[^]*?)^```$/m.exec(page)![1]!
-}
-
-/** Runs the script. In place of systemd, `systemctl` starts Mosquitto or sends SIGHUP. */
+/** Runs the script. In place of systemd, `systemctl` starts Mosquitto, which failed without a list, or sends SIGHUP. */
 function followRevocations(folder: string, script: string, command: readonly string[]): void {
   const pidFile = join(folder, 'pid')
   const systemctl = [
     '#!/bin/sh',
-    '[ "$*" = "reload-or-restart mosquitto" ] || exit 1',
-    `[ -f ${pidFile} ] && kill -HUP "$(cat ${pidFile})" && exit`,
-    `${command.join(' ')} > /dev/null 2>&1 &`,
-    `echo $! > ${pidFile}`,
+    'case "$*" in',
+    `"is-failed --quiet mosquitto") [ ! -f ${pidFile} ] ;;`,
+    `"start mosquitto") ${command.join(' ')} > /dev/null 2>&1 & echo $! > ${pidFile} ;;`,
+    `"try-reload-or-restart mosquitto") kill -HUP "$(cat ${pidFile})" ;;`,
+    '*) exit 1 ;;',
+    'esac',
     '',
   ]
   mkdirSync(join(folder, 'bin'))

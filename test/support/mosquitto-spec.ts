@@ -63,3 +63,11 @@ function specified(name: string): string {
   if (text === undefined) throw new Error(`the specification has no ${name}`)
   return text
 }
+
+/** The script that keeps Mosquitto's list of revoked certificates up to date, as the page “Message brokers” prints it. */
+export function revocationScript({ folder, url }: { folder: string; url: string }): string {
+  const page = readFileSync(join(packageRoot(), 'cloud/docs/operating/09-brokers.md'), 'utf8')
+  const text = /^```\n(#!\/bin\/sh\n# Keeps Mosquitto's list[^]*?)^```$/m.exec(page)?.[1]
+  if (text === undefined) throw new Error('the page has no script')
+  return text.replace('/etc/larder', folder).replace('https://larder.example/pki/crl.pem', url)
+}

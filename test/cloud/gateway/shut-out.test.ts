@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { shutOut } from '../../../cloud/enrolment/enrol.ts'
+import { hubState } from '../../../cloud/gateway/hub-state.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../../protocol/mqtt/version.ts'
 import { SETTLED, World } from '../../world/gateway.ts'
 import { healthy } from '../../world/health.ts'
@@ -45,4 +47,29 @@ test('the cloud applies nothing from the open session of a hub whose certificate
   hub.sendEntries()
   await world.pass(SETTLED)
   expect((await seen()).alarms).toEqual(['before', 'after'])
+})
+
+test('a hub whose certificate is revoked is offline and accepts no order at once, and sells again after its next hello', async () => {
+  const { world, cloud, hub } = await World.connected()
+  const { db, runtime } = cloud.context
+  hub.heartbeat()
+  await world.pass(SETTLED)
+  const state = async () => {
+    const { online, connected, acceptingOrders } = await hubState(db.kysely, 1, runtime.clock.now())
+    return { online, connected, acceptingOrders }
+  }
+  expect(await state()).toEqual({ online: true, connected: true, acceptingOrders: true })
+  await db.transact((tx) => shutOut(tx, runtime.random, 1, runtime.clock.now()))
+  const offline = { online: false, connected: false, acceptingOrders: false }
+  expect(await state()).toEqual(offline)
+  hub.heartbeat()
+  await world.pass(SETTLED)
+  expect(await state()).toEqual(offline)
+
+  await db.kysely.updateTable('hubs').set({ revoked_at: null }).execute()
+  hub.connect()
+  await world.pass(SETTLED)
+  hub.heartbeat()
+  await world.pass(SETTLED)
+  expect(await state()).toEqual({ online: true, connected: true, acceptingOrders: true })
 })
