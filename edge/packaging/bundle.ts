@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, cpSync, readdirSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join, relative, basename } from 'node:path'
+import type { Plugin } from 'rolldown'
 
 /**
  * Packages with a native part, which is located relative to their own files. They and their dependencies stay
@@ -25,14 +26,15 @@ const lighter = {
 /**
  * Bundles each program with its imports into one file at its place below `out`. Shared and later loaded code
  * goes into separate files next to it. Most of a start was the time to find, read and link 400 files. Names
- * are not mangled, so that stacks in logs stay readable. Returns the folders, below `root`, of the packages
- * that the files contain.
+ * are not mangled, so that stacks in logs stay readable. `plugins`: further ones of the caller. Returns the
+ * folders, below `root`, of the packages that the files contain.
  */
 export async function bundlePrograms(
   root: string,
   compiled: string,
   out: string,
   programs: readonly string[],
+  plugins: readonly Plugin[] = [],
 ): Promise<string[]> {
   const { rolldown } = await import('rolldown')
   const bundle = await rolldown({
@@ -43,6 +45,7 @@ export async function bundlePrograms(
     logLevel: 'warn',
     external: (id) => isBuiltin(id) || isNative(id),
     plugins: [
+      ...plugins,
       {
         name: 'ascii',
         generateBundle(_options, files) {

@@ -48,7 +48,9 @@ afterEach(() => Promise.all(started.splice(0).map((programs) => programs.stop())
 afterAll(() => rmSync(folder, { recursive: true }))
 
 async function start(...args: string[]): Promise<DemoPrograms> {
-  const programs = await startDemoPrograms({ folder, args, settings: environment, ports: {} })
+  // The first start, which fills the folder, runs the programs as `npm start` does.
+  const isBundled = existsSync(join(folder, 'data'))
+  const programs = await startDemoPrograms({ folder, args, settings: environment, ports: {}, isBundled })
   started.push(programs)
   return programs
 }

@@ -7,9 +7,9 @@ import type { DemoFile } from '../../simulator/demo/demo.ts'
 import { demoPlaces, type DemoPlaces } from '../../simulator/demo/places.ts'
 import { demoPorts } from '../../simulator/demo/settings.ts'
 import { portSettings } from '../support/ports.ts'
-import { commandOf, packageRoot } from '../support/programs.ts'
+import { commandOf, compiledCommandOf, packageRoot } from '../support/programs.ts'
 
-/** The demo's real programs, as `npm start` runs them. */
+/** The demo's real programs. */
 export interface DemoPrograms {
   child: ChildProcess
   places: DemoPlaces
@@ -31,6 +31,7 @@ export async function startDemoPrograms({
   args = ['--gpio', 'socket'],
   folder,
   ports,
+  isBundled = true,
 }: {
   settings?: Readonly<Record<string, string>>
   args?: readonly string[]
@@ -38,10 +39,12 @@ export async function startDemoPrograms({
   folder?: string
   /** Default: free ports. */
   ports?: Readonly<Record<string, string>>
+  /** Otherwise each module of a program is a file, as with `npm start`. */
+  isBundled?: boolean
 } = {}): Promise<DemoPrograms> {
   const home = folder ?? mkdtempSync(join(tmpdir(), 'larder-demo-'))
   const places = demoPlaces(join(home, 'data'))
-  const [node, ...main] = commandOf('simulator/demo/main')
+  const [node, ...main] = (isBundled ? commandOf : compiledCommandOf)('simulator/demo/main')
   const child = spawn(node, [...main, ...args], {
     cwd: packageRoot(),
     env: {
