@@ -1,10 +1,9 @@
 import * as files from 'node:fs'
 import { encodeQR } from 'qr'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
 import { addressUnder } from '../platform/public-url.ts'
-import { contextOf, type CommandLine, type Subcommand } from './command-line.ts'
-import { showHub } from './hub-record.ts'
+import type { CommandLine, Subcommand } from './command-line.ts'
+import { lockInService } from './hub-record.ts'
 import { idOf } from './options.ts'
 
 const baseOf = ({ PUBLIC_URL, PORT }: { PUBLIC_URL?: string | undefined; PORT: number }): string =>
@@ -15,13 +14,13 @@ export const claimPicture: NonNullable<Subcommand['picture']> = ({ claim_code: c
   `\n${encodeQR(`larder enroll --cloud ${baseOf(settings)} --code ${String(code)}`, 'ascii', { ecc: 'low' })}`
 
 /** Prints the QR code of a hub's shop, for its door. */
-export const codeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+export const codeCommands: CommandLine['subcommands'] = {
   qr: {
     options: ['hub', 'to'],
     positionals: ['hub'],
     async run({ db, settings, options }) {
       const hubId = idOf(options, 'hub', "a hub's")
-      await showHub(db.kysely, contextOf({ db, settings }, runtime), hubId)
+      await db.transact((tx) => lockInService(tx, hubId))
       const url = addressUnder(baseOf(settings), `/shop/${hubId}`)
       const svg = encodeQR(url, 'svg', { ecc: 'medium', border: 4 })
       const { to } = options
@@ -33,4 +32,4 @@ export const codeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       return { url, svg }
     },
   },
-})
+}

@@ -33,6 +33,7 @@ import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.
 import { builtOf, type Built } from '../commerce/catalogue/layout.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { certificateOf } from '../gateway/hub-certificates.ts'
 import { mosquittoLine, tryLogin, type LoginTrial } from '../gateway/try-login.ts'
 import { desiredSettingProblem } from '../../protocol/settings/hub.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
@@ -180,7 +181,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
       run: (invocation) => renew(invocation, runtime),
       isFailure: (output) => !['refused', undefined].includes((output as Renewed).old_password),
     },
-    ...codeCommands(runtime),
+    ...codeCommands,
     ...managementCommands(runtime),
   },
 })
@@ -318,11 +319,18 @@ async function renew(invocation: Invocation, runtime: Runtime): Promise<Renewed>
   const [url = options['broker']] = settings.MQTT_URL ?? []
   if (old !== undefined && url === undefined)
     throw new UsageError('--old-password-file needs the address of an external broker: --broker or MQTT_URL')
-  const { password, previousUntil } = await db.transact(async (tx) => {
+  const { password, previousUntil, hasCertificate } = await db.transact(async (tx) => {
     await lockInService(tx, hubId)
     await record(tx.q, runtime, 'hubs.renew_password', hubId, { overlap_hours: overlapHours })
-    return renewPassword(tx, runtime, hubId, overlapHours * 3_600_000)
+    return {
+      hasCertificate: (await certificateOf(tx.q, hubId, runtime.clock.now())) !== undefined,
+      ...(await renewPassword(tx, runtime, hubId, overlapHours * 3_600_000)),
+    }
   })
+  if (hasCertificate)
+    say(
+      `Hub ${hubId} has a valid certificate. A board that was enrolled signs in with its certificate until hub.json has an MQTT_PASSWORD.`,
+    )
   const renewed = {
     hub_id: hubId,
     mqtt_user: user,

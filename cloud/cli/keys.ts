@@ -1,3 +1,4 @@
+import { counted } from '../../protocol/model/counted.ts'
 import { isScope, scopes } from '../../protocol/model/scopes.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
@@ -134,7 +135,7 @@ function parseScopes(text: string) {
 function warningOf({ expiresAt, revokedAt }: ApiKey, now: number, withinMs: number): { warning?: string } {
   if (expiresAt === null || revokedAt !== null || expiresAt <= now || expiresAt >= now + withinMs) return {}
   const days = Math.ceil((expiresAt - now) / 86_400_000)
-  return { warning: `expires in ${days} ${days === 1 ? 'day' : 'days'}: rotate it before` }
+  return { warning: `expires in ${counted(days, 'day')}: rotate it before` }
 }
 
 const view = (key: ApiKey, owner: string) => ({

@@ -4,7 +4,7 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { smtpSender } from '../operations/alarms/mail.ts'
 import { composeMorning, morningReaders } from '../operations/reports/morning-mail.ts'
 import { localDay } from '../platform/calendar/zone.ts'
-import { hubsWithContact } from '../platform/credentials/hub-access.ts'
+import { hubsWithContact, refuseRetired } from '../platform/credentials/hub-access.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { recordAct, type CommandLine } from './command-line.ts'
 import { numberOf, required } from './options.ts'
@@ -29,6 +29,7 @@ export const mailCommands = (runtime: Runtime): CommandLine => ({
           .where('hubs.id', '=', id ?? 0)
           .executeTakeFirst()
         if (!hub) throw new Error(`no such hub: ${options['hub'] ?? ''}`)
+        refuseRetired(hub)
         const now = runtime.clock.now()
         const day = options['date'] ?? localDay(hub.timezone, now)
         if (!ReportDay.safeParse(day).success)

@@ -6,9 +6,12 @@ import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { BUILD, PRODUCT_VERSION } from '../../protocol/build.ts'
-import { addressOf, bareHost, callableHost, isAddress } from '../../protocol/model/address.ts'
+import { addressOf, bareHost, callableHost } from '../../protocol/model/address.ts'
+import { counted } from '../../protocol/model/counted.ts'
 import {
+  certificateEnd,
   certificateFinding,
+  CONNECT_TIMEOUT_MS,
   diskChecks,
   fail,
   ok,
@@ -25,9 +28,8 @@ import { findChipBase } from '../hardware/gpio/onoff-lines.ts'
 import { judgeJournal } from '../journal/journal-schema.ts'
 import { migrations } from '../journal/migrations.ts'
 import { Sqlite } from '../journal/sqlite-driver.ts'
+import { StorageError } from '../journal/storage-error.ts'
 import { parseAuthorizedKeys } from '../management/authorized-keys.ts'
-
-const TIMEOUT_MS = 5000
 
 /** The checks that need no valid configuration. */
 export const buildChecks = (problems: readonly string[]): Checks => ({
@@ -79,7 +81,7 @@ const fileChecks = ({ store, pemPaths }: EdgeConfig, configPath: string | undefi
       if (authorized === undefined || !existsSync(authorized)) return undefined
       const { keys } = parseAuthorizedKeys(readFileSync(authorized, 'utf8'))
       return keys.length > 0
-        ? ok(`${keys.length} keys may sign in at the management service`)
+        ? ok(`${counted(keys.length, 'key')} may sign in at the management service`)
         : warn(
             'no key may sign in at the management service',
             `Put the cloud's key into ${authorized}: larder hubs key prints it.`,
@@ -100,10 +102,25 @@ const journalChecks = ({ store, storeMaxMb, hardware }: EdgeConfig, now: number)
   }
   return {
     journal() {
+      if (existsSync(store) && !usable(store))
+        return fail(
+          `${store} cannot be opened by this user`,
+          `Give it to the service: chown larder: ${store}*`,
+        )
       const problem = read((db) => {
-        judgeJournal(db, migrations, hardware.hubId)
+        try {
+          judgeJournal(db, migrations, hardware.hubId)
+        } catch (error) {
+          if (error instanceof StorageError && error.reason === 'foreign_journal') return error
+          throw error
+        }
         return String(db.pragma('quick_check(1)', { simple: true }))
       })
+      if (problem instanceof StorageError)
+        return fail(
+          problem.message,
+          `Correct hubId in the hardware description. If this board is hub ${hardware.hubId} now, stop larder-edge and move the journal away.`,
+        )
       if (problem === undefined)
         return warn(`${store} does not exist yet`, 'The service creates it at its first start.')
       if (problem === 'ok') return ok(`${store} is whole and belongs to hub ${hardware.hubId}`)
@@ -134,15 +151,17 @@ const journalChecks = ({ store, storeMaxMb, hardware }: EdgeConfig, now: number)
   }
 }
 
-const hardwareChecks = ({ hardware, gpio }: EdgeConfig): Checks => {
-  const usable = (path: string): boolean => {
-    try {
-      accessSync(path, constants.R_OK | constants.W_OK)
-      return true
-    } catch {
-      return false
-    }
+/** Whether this user can read and write a file. */
+const usable = (path: string): boolean => {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK)
+    return true
+  } catch {
+    return false
   }
+}
+
+const hardwareChecks = ({ hardware, gpio }: EdgeConfig): Checks => {
   const { controllers } = hardware
   return {
     'serial ports': () =>
@@ -157,7 +176,7 @@ const hardwareChecks = ({ hardware, gpio }: EdgeConfig): Checks => {
             ? []
             : fail(`controller ${id}: ${port} cannot be opened`, 'Add the user larder to the group dialout.')
         }),
-        ok(`the ports of ${controllers.length} controllers can be opened`),
+        ok(`the ports of ${counted(controllers.length, 'controller')} can be opened`),
       ),
     'serial paths'() {
       const unstable = controllers.filter(({ port }) => port.startsWith('/dev/tty'))
@@ -205,7 +224,9 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
           `port ${local.port} is free: the service does not run`,
           'Start the service: systemctl start larder-edge',
         )
-      const answer = await fetch(page, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => undefined)
+      const answer = await fetch(page, { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) }).catch(
+        () => undefined,
+      )
       return answer?.ok === true || local.cert !== undefined
         ? ok(`the service listens on port ${local.port}`)
         : fail(
@@ -231,7 +252,7 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
     async 'broker certificate'() {
       const first = brokers.find(({ url }) => url.startsWith('mqtts:'))
       if (!first) return warn('MQTT_URL is not encrypted', 'Use mqtts: if the broker is on another machine.')
-      return certificateFinding('of the broker', await certificateEnd(first.host, first.port, mqtt.ca), now)
+      return certificateFinding('of the broker', await certificateEnd(connectTls, first, mqtt.ca), now)
     },
     certificates: () =>
       worst(
@@ -299,31 +320,10 @@ const isFree = (host: string, port: number): Promise<boolean> =>
 
 const reach = (host: string, port: number): Promise<void> =>
   new Promise((resolve, reject) => {
-    const socket = connect({ host, port, timeout: TIMEOUT_MS }, () => {
+    const socket = connect({ host, port, timeout: CONNECT_TIMEOUT_MS }, () => {
       socket.destroy()
       resolve()
     })
-    socket.once('timeout', () => socket.destroy(new Error('no answer')))
-    socket.once('error', reject)
-  })
-
-/** When the broker's certificate ends. Rejects if it is not trusted. */
-const certificateEnd = (host: string, port: number, ca: string | undefined): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const socket = connectTls(
-      {
-        host,
-        port,
-        ...(!isAddress(host) && { servername: host }),
-        timeout: TIMEOUT_MS,
-        ...(ca !== undefined && { ca }),
-      },
-      () => {
-        const end = Date.parse(socket.getPeerCertificate().valid_to)
-        socket.destroy()
-        resolve(end)
-      },
-    )
     socket.once('timeout', () => socket.destroy(new Error('no answer')))
     socket.once('error', reject)
   })

@@ -1,3 +1,5 @@
+import { counted } from './counted.ts'
+import type { NetworkAddress } from './address.ts'
 import { sleep, type Clock } from './runtime.ts'
 
 /**
@@ -40,7 +42,8 @@ const GENERAL_ADVICE = 'Correct the named file, setting or service, then run the
 const adviceOnError: Readonly<Record<string, string>> = {
   database: 'Check DATABASE_URL, and that its server runs. If a database file is damaged, restore a backup.',
   backups: 'Check BACKUP_TO: the folder, or the address and the keys of the bucket.',
-  'public address': 'Check PUBLIC_URL, its name in the DNS, the proxy, and the certificate of the proxy.',
+  'public address':
+    'Check PUBLIC_URL, its name in the DNS, the proxy, and the certificate of the proxy. For a certificate of a private authority call NODE_EXTRA_CA_CERTS=FILE larder doctor.',
   broker: 'Check MQTT_URL with its password, MQTT_CA, and that the broker runs.',
   issuer: 'Check IDENTITY_ISSUER, and that this machine reaches it.',
   clock: 'Check IDENTITY_ISSUER, and that this machine reaches it.',
@@ -48,6 +51,8 @@ const adviceOnError: Readonly<Record<string, string>> = {
   media: 'Check MEDIA_URL: the folder, or the address and the keys of the bucket.',
   journal:
     'If newer software wrote the journal, install that version. Else stop larder-edge and move the journal away: the hub starts a new one.',
+  certificates:
+    'Correct the path in the setting, or give the file to the user of the service, and check its content.',
   'broker certificate':
     "Set MQTT_CA to the file of the broker's authority, or renew the broker's certificate.",
   'name service': 'Check the network and the DNS of this machine, and the name in MQTT_URL.',
@@ -148,7 +153,7 @@ const textOf = ({ part, version, result, checks }: DoctorReport): string =>
       ({ name, result: found, message, advice }) =>
         `${found.padEnd(4)}  ${name}: ${message}${advice === undefined ? '' : `\n      ${advice}`}`,
     ),
-    `${result.padEnd(4)}  ${part} ${version}: ${checks.length} checks`,
+    `${result.padEnd(4)}  ${part} ${version}: ${counted(checks.length, 'check')}`,
     '',
   ].join('\n')
 
@@ -162,7 +167,7 @@ export interface DoctorFiles {
 /** Free space and free inodes of the disk of a folder. WARN below 10 %, FAIL below 2 %. */
 export const diskChecks = (files: DoctorFiles, setting: string, folder: string): Checks => {
   const free = (what: string, part: number): Finding => {
-    const message = `${Math.floor(part * 100)} % of the ${what} of ${setting} (${folder}) is free`
+    const message = `free ${what} of ${setting} (${folder}): ${Math.floor(part * 100)} %`
     const advice = `Free space on the disk of ${folder}, or move ${setting} to a larger disk.`
     if (part < 0.02) return fail(message, advice)
     return part < 0.1 ? warn(message, advice) : ok(message)
@@ -210,6 +215,32 @@ export function unreadable(files: DoctorFiles, paths: readonly string[]): Findin
     `Close the files: chmod o= ${open.join(' ')}`,
   )
 }
+
+/** A server that does not answer in this time cannot be reached. */
+export const CONNECT_TIMEOUT_MS = 5000
+
+/** When the certificate of a TLS server ends, in milliseconds since the Unix epoch. Rejects if it is not trusted. */
+export const certificateEnd = (
+  connectTls: typeof import('node:tls').connect,
+  { host, port, servername }: Pick<NetworkAddress, 'host' | 'port' | 'servername'>,
+  ca?: string,
+): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const options = {
+      host,
+      port,
+      timeout: CONNECT_TIMEOUT_MS,
+      ...(servername !== undefined && { servername }),
+      ...(ca !== undefined && { ca }),
+    }
+    const socket = connectTls(options, () => {
+      const end = Date.parse(socket.getPeerCertificate().valid_to)
+      socket.destroy()
+      resolve(end)
+    })
+    socket.once('timeout', () => socket.destroy(new Error(`${host}:${port} does not answer`)))
+    socket.once('error', reject)
+  })
 
 /** A certificate: WARN from 14 days before its end, FAIL afterwards. Times are in milliseconds since the Unix epoch. */
 export function certificateFinding(

@@ -138,6 +138,21 @@ test(
   },
 )
 
+test(
+  'a damaged list of revoked rights stops the start with its file and the remedy',
+  { timeout: 60_000 },
+  async () => {
+    const folder = programFolder()
+    const file = join(folder, 'revoked-certificates.json')
+    writeFileSync(file, '[{"serial":')
+    const { exited, output } = startCloud({ DATA_DIR: folder })
+    expect(await exited).toBe(1)
+    expect(output()).toContain(
+      `larder cloud: DATA_DIR: ${file} is damaged. Put back an undamaged copy, or move`,
+    )
+  },
+)
+
 test('a database of newer software is refused in a sentence with its file', { timeout: 60_000 }, async () => {
   const folder = programFolder()
   const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })

@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import type { OrderEvidence } from '../../../protocol/contract/owner-orders.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
@@ -114,7 +115,7 @@ function evidenceOf(facts: Facts): OrderEvidence {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
 const cents = (amount: number): string => (amount / 100).toFixed(2)
-const units = (count: number): string => `${count} ${count === 1 ? 'unit' : 'units'}`
+const units = (count: number): string => counted(count, 'unit')
 
 /** Units that the drop sensor saw fall. A count or a person resolved the others. */
 const seenBySensor = ({ items, unknown }: Facts): number =>

@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import { createTransport } from 'nodemailer'
 import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
@@ -136,11 +137,11 @@ interface Item {
 export function written(items: readonly Item[]): Pick<Mail, 'subject' | 'text'> {
   const [first] = items
   const raised = items.filter(({ isOver }) => !isOver).length
-  const counted = [
-    ...(raised > 0 ? [`${raised} ${raised === 1 ? 'alarm' : 'alarms'}`] : []),
+  const summary = [
+    ...(raised > 0 ? [counted(raised, 'alarm')] : []),
     ...(items.length > raised ? [`${items.length - raised} over`] : []),
   ].join(', ')
-  const subject = items.length === 1 ? headline(first!) : counted
+  const subject = items.length === 1 ? headline(first!) : summary
   return { subject: `[Larder] ${subject}`, text: `${items.map(paragraph).join('\n\n')}\n` }
 }
 

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { BUILD, PRODUCT_VERSION } from '../../../protocol/build.ts'
+import { counted } from '../../../protocol/model/counted.ts'
 import {
   clockFinding,
   diskChecks,
@@ -110,12 +111,28 @@ const fileChecks = (config: CloudConfig, configPath: string | undefined): Checks
   }
 }
 
+/** Whether a database file exists that this user cannot read and write. */
+function isForeignFile(databaseUrl: string): boolean {
+  if (!databaseUrl.startsWith('sqlite:') || !existsSync(placeOf(databaseUrl))) return false
+  try {
+    files.accessSync(placeOf(databaseUrl), files.constants.R_OK | files.constants.W_OK)
+    return false
+  } catch {
+    return true
+  }
+}
+
 const databaseChecks = (
   { databaseUrl, ...config }: CloudConfig,
   database: FindDatabase,
   runtime: Runtime,
 ): Checks => ({
   async database() {
+    if (isForeignFile(databaseUrl))
+      return fail(
+        `${placeOf(databaseUrl)} cannot be opened by this user`,
+        `Give it to the user of the service: chown larder: ${placeOf(databaseUrl)}*`,
+      )
     const db = await database()
     if (!db)
       return warn(
@@ -160,13 +177,17 @@ const databaseChecks = (
     const db = await database()
     const stored = secretsOf({ ...config }).get('store-secret')
     const secrets = config.STORE_SECRET ?? (stored === undefined ? [] : [stored])
-    const opens = !db || (await db.isEmpty()) ? undefined : await opensStore(db.kysely, secrets)
+    // Another check reports a database that cannot be opened.
+    if (!db) return undefined
+    const opens = (await db.isEmpty()) ? undefined : await opensStore(db.kysely, secrets)
     if (opens === undefined) return ok('no service has sealed values in the database yet')
     return opens
       ? ok('the secret opens the sealed values of the database')
       : fail(
           'STORE_SECRET does not open the database',
-          'Set the STORE_SECRET that all processes had; it is in each backup.',
+          config.STORE_SECRET !== undefined && existsSync(join(config.DATA_DIR, 'store-secret'))
+            ? `If no process had a STORE_SECRET before, remove the setting: ${join(config.DATA_DIR, 'store-secret')} contains the secret that the service has made. Else set the former STORE_SECRET, which is in each backup.`
+            : 'Set the STORE_SECRET that all processes had; it is in each backup.',
         )
   },
 })
@@ -177,16 +198,16 @@ const backupChecks = (config: CloudConfig, runtime: Runtime): Checks => ({
     const { passphrase, credentials } = installationOf(config, runtime)
     const [newest] = await openTarget(targetOf(config), credentials).list()
     const ageMs = newest ? runtime.clock.now() - Date.parse(newest.created_at) : Infinity
-    const advice = 'Run larder backup create, and set BACKUP_SCHEDULE and BACKUP_TO.'
+    const schedule = 'BACKUP_SCHEDULE and BACKUP_TO'
     if (ageMs > 36 * HOUR_MS) {
       const message = newest
         ? `the newest backup is of ${newest.created_at}`
         : `there is no backup in ${targetOf(config)}`
       return BACKUP_SCHEDULE === undefined
-        ? warn(message, advice)
+        ? warn(message, `Run larder backup create, and set ${schedule}.`)
         : fail(message, 'Run larder backup create and read its error.')
     }
-    if (BACKUP_SCHEDULE === undefined) return warn('backups are made only by hand', advice)
+    if (BACKUP_SCHEDULE === undefined) return warn('backups are made only by hand', `Set ${schedule}.`)
     if (passphrase === undefined) return warn('backups are not encrypted', 'Set BACKUP_PASSPHRASE_FILE.')
     const isSameDisk =
       BACKUP_TO === undefined ||
@@ -210,7 +231,7 @@ const isMigrationWaiting = ({ kysely, kind }: CloudDatabase): Promise<boolean> =
   needsMigration(kysely, kind).catch(() => false)
 
 const stateChecks = (database: FindDatabase, { clock }: Runtime): Checks => {
-  const counted =
+  const judged =
     (query: string, judge: (count: number) => ReturnType<Check>): Check =>
     async () => {
       const db = await database()
@@ -228,48 +249,48 @@ const stateChecks = (database: FindDatabase, { clock }: Runtime): Checks => {
     }
   const since = (ms: number): number => clock.now() - ms
   return {
-    processes: counted(
+    processes: judged(
       `select count(*) as count from workers where heartbeat_at > ${since(WORKER_TIMEOUT_MS)}`,
       (count) =>
         count > 0
-          ? ok(`processes of the service: ${count}`)
+          ? ok(`${counted(count, 'process', 'processes')} of the service`)
           : warn('no process of the service runs', 'Start the service: systemctl start larder-cloud'),
     ),
-    'due work': counted(
+    'due work': judged(
       `select count(*) as count from due_work where due_at < ${since(10 * 60_000)}`,
       (count) =>
         count === 0
           ? ok('no work is late')
           : warn(
-              `${count} jobs are more than 10 minutes late`,
+              `${counted(count, 'job')} more than 10 minutes late`,
               'Start the service, then read larder alarms list.',
             ),
     ),
-    'dead letters': counted('select count(*) as count from dead_letters', (count) =>
+    'dead letters': judged('select count(*) as count from dead_letters', (count) =>
       count === 0
         ? ok('every report of the hubs was applied')
-        : warn(`${count} reports of hubs could not be applied`, 'Read larder dead-letters list.'),
+        : warn(`${counted(count, 'report')} of hubs could not be applied`, 'Read larder dead-letters list.'),
     ),
-    alarms: counted(
+    alarms: judged(
       "select count(*) as count from alarms where cleared_at is null and severity = 'critical'",
       (count) =>
         count === 0
           ? ok('no critical alarm is open')
-          : warn(`${count} critical alarms are open`, 'Read larder alarms list.'),
+          : warn(`${counted(count, 'open alarm')} with severity critical`, 'Read larder alarms list.'),
     ),
-    hubs: counted('select count(*) as count from hubs where retired_at is null', (count) =>
+    hubs: judged('select count(*) as count from hubs where retired_at is null', (count) =>
       count > 0
-        ? ok(`${count} hubs are registered`)
+        ? ok(`${counted(count, 'hub')} registered`)
         : warn(
             'no hub is registered',
             'If hubs were registered before, restore a backup; else run larder hubs create.',
           ),
     ),
-    contacts: counted(
+    contacts: judged(
       'select count(*) as count from alarm_contacts where confirmed_at is not null',
       (count) =>
         count > 0
-          ? ok(`${count} contacts receive alarms`)
+          ? ok(`alarms go to ${counted(count, 'contact')}`)
           : warn('no contact receives alarms by mail', 'Run larder contacts add.'),
     ),
   }

@@ -3,10 +3,13 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { createTransport } from 'nodemailer'
-import { bareHost, isAddress } from '../../../protocol/model/address.ts'
+import { addressOf, bareHost } from '../../../protocol/model/address.ts'
+import { counted } from '../../../protocol/model/counted.ts'
 import {
+  certificateEnd,
   certificateFinding,
   clockFinding,
+  CONNECT_TIMEOUT_MS,
   fail,
   ok,
   reportOf,
@@ -69,15 +72,14 @@ export const listenerChecks = (config: CloudConfig, runtime: Runtime): Checks =>
           'PUBLIC_URL is not set',
           'Set PUBLIC_URL to the address by which callers know the service.',
         )
-      const { hostname, protocol, port: number } = new URL(PUBLIC_URL)
-      if (protocol !== 'https:')
+      if (!PUBLIC_URL.startsWith('https:'))
         return warn(
           `${PUBLIC_URL} is not encrypted`,
           'Put a proxy with TLS in front, and set PUBLIC_URL to its https: address.',
         )
       return certificateFinding(
         'of PUBLIC_URL',
-        await certificateEnd(hostname, Number(number || 443)),
+        await certificateEnd(connectTls, addressOf(PUBLIC_URL, { 'https:': 443 })),
         runtime.clock.now(),
       )
     },
@@ -103,7 +105,7 @@ async function brokerFinding({ MQTT_URL, MQTT_CA }: CloudConfig, runtime: Runtim
   const faults = answers.flatMap(({ name, ...found }) =>
     found.result === 'OK' ? [] : [{ ...found, message: `${name}: ${found.message}` }],
   )
-  return worst(faults, ok(`${answers.length} answers of the broker are right`))
+  return worst(faults, ok(`${counted(answers.length, 'right answer')} of the broker`))
 }
 
 /** The services of others that the cloud needs. */
@@ -189,15 +191,17 @@ async function* pieces(): AsyncGenerator<Uint8Array> {
 
 /** The calls to other programs and machines that the doctor makes. Each rejects if it gets no answer. */
 
-const TIMEOUT_MS = 5000
-
 /** The answer of a GET and the difference between this clock and its `Date`, in milliseconds. */
 async function ask(
   url: string,
   { clock }: Runtime,
   headers: Record<string, string> = {},
 ): Promise<{ answer: Response; aheadMs: number | undefined }> {
-  const answer = await fetch(url, { headers, signal: AbortSignal.timeout(TIMEOUT_MS), redirect: 'manual' })
+  const answer = await fetch(url, {
+    headers,
+    signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS),
+    redirect: 'manual',
+  })
   const date = Date.parse(answer.headers.get('date') ?? '')
   return { answer, aheadMs: Number.isNaN(date) ? undefined : clock.now() - date }
 }
@@ -212,18 +216,3 @@ async function listenerOf(host: string, port: number, isOurs: () => Promise<bool
   if (isFree) return 'nobody' as const
   return (await isOurs()) ? ('service' as const) : ('other' as const)
 }
-
-/** When the certificate of a TLS server ends, in milliseconds since the Unix epoch. Rejects if it is not trusted. */
-const certificateEnd = (host: string, port: number): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const socket = connectTls(
-      { host, port, ...(!isAddress(host) && { servername: host }), timeout: TIMEOUT_MS },
-      () => {
-        const end = Date.parse(socket.getPeerCertificate().valid_to)
-        socket.destroy()
-        resolve(end)
-      },
-    )
-    socket.once('timeout', () => socket.destroy(new Error(`${host}:${port} does not answer`)))
-    socket.once('error', reject)
-  })

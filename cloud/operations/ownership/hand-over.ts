@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { endNow } from '../../commerce/money/operations.ts'
 import { lockOrder } from '../../commerce/orders/order-rows.ts'
@@ -55,9 +56,7 @@ async function ordersInFlight(tx: Tx, hubId: number): Promise<number[]> {
 
 const inFlight = (hubId: number, orders: readonly number[], remedy: string): Error => {
   const named = orders.slice(0, 10).join(', ') + (orders.length > 10 ? ', …' : '')
-  return new Error(
-    `hub ${hubId} has ${orders.length} unfinished order${orders.length === 1 ? '' : 's'} (${named}): ${remedy}`,
-  )
+  return new Error(`hub ${hubId} has ${counted(orders.length, 'unfinished order')} (${named}): ${remedy}`)
 }
 
 /**

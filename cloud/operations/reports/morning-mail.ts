@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import { isAsBadAs } from '../../../protocol/model/alarms.ts'
 import { readDay } from '../../commerce/analytics/sales-report.ts'
 import { viewAlarm } from '../../events/alarms/alarms.ts'
@@ -140,8 +141,6 @@ export async function composeMorning(
     ].join('\n\n'),
   }
 }
-
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 function listed(lines: readonly string[]): string {
   const shown = lines.slice(0, MOST).map((line) => `- ${line}`)

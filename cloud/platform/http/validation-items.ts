@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import type { z } from 'zod'
 import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 
@@ -76,16 +77,14 @@ export const notUtf8 = valueError('text must be UTF-8')
 
 function tooSmall({ origin, minimum, inclusive }: z.core.$ZodIssueTooSmall): Description {
   const limit = Number(minimum)
-  const characters = limit === 1 ? 'character' : 'characters'
   if (origin === 'string')
     return bound(
       'string_too_short',
       'min_length',
       limit,
-      `String should have at least ${limit} ${characters}`,
+      `String should have at least ${counted(limit, 'character')}`,
     )
-  if (origin === 'array')
-    return valueError(`List should have at least ${limit} item${limit === 1 ? '' : 's'}`)
+  if (origin === 'array') return valueError(`List should have at least ${counted(limit, 'item')}`)
   return inclusive === false
     ? bound('greater_than', 'gt', limit, `Input should be greater than ${limit}`)
     : bound('greater_than_equal', 'ge', limit, `Input should be greater than or equal to ${limit}`)
@@ -94,7 +93,12 @@ function tooSmall({ origin, minimum, inclusive }: z.core.$ZodIssueTooSmall): Des
 function tooBig({ origin, maximum, inclusive }: z.core.$ZodIssueTooBig): Description {
   const limit = Number(maximum)
   if (origin === 'string')
-    return bound('string_too_long', 'max_length', limit, `String should have at most ${limit} characters`)
+    return bound(
+      'string_too_long',
+      'max_length',
+      limit,
+      `String should have at most ${counted(limit, 'character')}`,
+    )
   if (origin === 'array') return tooMany(limit)
   return inclusive === false
     ? bound('less_than', 'lt', limit, `Input should be less than ${limit}`)
@@ -106,7 +110,7 @@ export const tooMany = (limit: number): Description =>
     'too_long',
     'max_length',
     limit,
-    `List should have at most ${limit} item${limit === 1 ? '' : 's'} after validation`,
+    `List should have at most ${counted(limit, 'item')} after validation`,
   )
 
 const bound = (type: Description['type'], name: string, limit: number, msg: string): Description => ({

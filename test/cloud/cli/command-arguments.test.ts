@@ -141,6 +141,15 @@ test.each(['2026-02-31', '2026-2-1', '31.01.2026', '2026-01-31T08:00:00Z'])(
     }),
 )
 
+test('mail morning refuses a retired hub', async () => {
+  const { hub_id: id } = json(await run('hubs', 'create', ...creation({}))) as { hub_id: number }
+  json(await run('hubs', 'retire', String(id)))
+  expect(await run('mail', 'morning', '--hub', String(id))).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('is retired') as string,
+  })
+})
+
 test('a text that is too long is refused in words that name the option', async () => {
   for (const option of ['name', 'street', 'street-2', 'city', 'state', 'postal-code'])
     for (const args of [

@@ -260,6 +260,7 @@ test('a hub can be renamed, moved and retired once, with an audit record each', 
     ['move', '2', '--owner', 'Two'],
     ['renew-password', '2'],
     ['claim-code', '2'],
+    ['qr', '2'],
     ['set-management', '2', '--host', 'hub2.example', '--host-key', host.publicKey],
     ['clear-management', '2'],
   ])

@@ -153,6 +153,7 @@ const faults: readonly [fault: string, check: string, result: CheckResult, plant
     async () => ({ MQTT_PORT: String(await server()) }),
   ],
   ['a certificate that has expired', 'certificates', 'FAIL', certificate(-1)],
+  ['a certificate file that is absent', 'certificates', 'FAIL', () => ({ MQTT_CA: '/absent/ca.pem' })],
   ['a certificate that ends in 10 days', 'certificates', 'WARN', certificate(10)],
   ['a certificate that ends in 20 days', 'certificates', 'OK', certificate(20)],
   ['an address in clear', 'public address', 'WARN', () => ({ PUBLIC_URL: 'http://127.0.0.1:1' })],
@@ -224,6 +225,24 @@ test.each(faults)('with %s the check “%s” of the cloud is %s', async (_fault
   expect(check?.advice === undefined).toBe(result === 'OK')
   // The general sentence names no remedy.
   expect(check?.advice ?? '').not.toContain('the named file')
+})
+
+test('a database that cannot be opened passes no check of its secret', async () => {
+  const { checks } = await examine(({ folder }) => {
+    writeFileSync(join(folder, 'other.sqlite'), 'not a database, '.repeat(100))
+    return { DATABASE_URL: `sqlite:${join(folder, 'other.sqlite')}` }
+  })
+  expect(checks.find(({ name }) => name === 'store secret')).toBeUndefined()
+})
+
+test('the advice for another secret names the file of the secret that the service has made', async () => {
+  let file = ''
+  const { checks } = await examine(({ folder }) => {
+    file = join(folder, 'store-secret')
+    writeFileSync(file, SECRET, { mode: 0o600 })
+    return { STORE_SECRET: 'another secret of thirty-two characters' }
+  })
+  expect(checks.find(({ name }) => name === 'store secret')?.advice).toContain(`remove the setting: ${file}`)
 })
 
 const postgres = process.env['TEST_POSTGRES_URL']

@@ -199,6 +199,15 @@ test.each(faults)('with %s the check “%s” of the hub is %s', async (_fault, 
   expect(check?.advice ?? '').not.toContain('the named file')
 })
 
+test('the advice for the journal of another hub names the number in the hardware description first', async () => {
+  const { checks } = await examine(({ folder }) => {
+    rmSync(join(folder, 'hub.sqlite'))
+    journal(folder, 2)
+    return {}
+  })
+  expect(checks.find(({ name }) => name === 'journal')?.advice).toMatch(/^Correct hubId in the hardware/)
+})
+
 test('the check of a broker at an IP address causes no warning of Node', async () => {
   const warnings: Error[] = []
   const note = (warning: Error) => void warnings.push(warning)
