@@ -43,9 +43,16 @@ export async function bundlePrograms(
     resolve: { modules: [join(root, 'node_modules')], alias: lighter },
     cwd: compiled,
     logLevel: 'warn',
-    external: (id) => isBuiltin(id) || isNative(id),
+    external: (id) => (isBuiltin(id) && id !== 'node:http') || isNative(id),
     plugins: [
       ...plugins,
+      {
+        // An import of `node:http` reads each of its exports. One of them loads all of `fetch`: 8 MB, a fifth of a start.
+        name: 'light-http',
+        resolveId: (id) => (id === 'node:http' ? '\0http' : undefined),
+        load: (id) =>
+          id === '\0http' ? `module.exports = process.getBuiltinModule('node:http')` : undefined,
+      },
       {
         name: 'ascii',
         generateBundle(_options, files) {
