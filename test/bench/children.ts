@@ -1,10 +1,14 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { commandOf } from '../support/programs.ts'
 
-/** Starts the compiled program `name` of this folder. Its channel closes when this process ends. */
-export function launch(name: string, args: readonly string[] = []): ChildProcess {
+/** Starts the compiled program `name` of this folder with a program of Node. Its channel closes when this process ends. */
+export function launch(
+  name: string,
+  args: readonly string[] = [],
+  execPath: string = process.execPath,
+): ChildProcess {
   const [, file] = commandOf(`test/bench/${name}`)
-  return fork(file!, args, { stdio: 'inherit' })
+  return fork(file!, args, { stdio: 'inherit', execPath })
 }
 
 /** The next message of a child. Rejects if the child ends first, or has ended. */

@@ -1,7 +1,10 @@
-import { cpSync, readFileSync, symlinkSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { bundlePrograms } from '../../edge/packaging/bundle.ts'
+import { buildPackage } from '../../edge/packaging/build-package.ts'
+import { readManifest } from '../../edge/packaging/manifest.ts'
+import { thisProcessor } from '../../edge/packaging/target.ts'
 import { Location, locationKey } from '../../protocol/model/location.ts'
 import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
@@ -33,7 +36,6 @@ const SAMPLES = 5
 /** One customer per bin. */
 const CUSTOMERS = 4
 const PARTS = 5
-const PAGE = 'edge/local-api/assets'
 const IDLE_PARTS = 2
 const STARTS = 5
 
@@ -43,14 +45,17 @@ interface Cost {
   processorMs: number[]
 }
 
-/** The hub's program as the few files of its package. */
-async function packagedHub(folder: string): Promise<string> {
+/** Makes and unpacks the hub's package. Returns its Node, and the command of the hub's service. */
+async function packagedHub(folder: string): Promise<{ node: string; command: string[] }> {
   const root = packageRoot()
-  const program = 'edge/main.js'
-  await bundlePrograms(root, join(root, '.build'), folder, [program])
-  cpSync(join(root, '.build', PAGE), join(folder, PAGE), { recursive: true })
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-  return join(folder, program)
+  if (!thisProcessor) throw new Error(`no package can be made for ${process.arch}`)
+  const options = { root, name: 'hub', processor: thisProcessor, out: folder, images: [], progress } as const
+  const tarball = (await buildPackage(options)).files.find((file) => file.endsWith('.tar.gz'))!
+  execFileSync('tar', ['-xzf', tarball, '-C', folder])
+  const [, program, flags] = readManifest(root, 'hub').commands.find(([name]) => name === 'edge')!
+  const files = join(folder, 'larder/hub')
+  const node = join(files, 'bin/node')
+  return { node, command: [node, ...flags.split(','), join(files, program)] }
 }
 
 /** Starts to measure a process; returns a function that ends the measurement. */
@@ -71,6 +76,7 @@ function add(cost: Cost, { bytes, ms }: { bytes: number; ms: number }, share: nu
 export async function benchFootprint(options: FootprintOptions): Promise<Section> {
   const { runtime, folder, orders, idleSeconds } = options
   const { clock } = runtime
+  const packaged = await packagedHub(join(folder, 'package'))
   const hardware = join(packageRoot(), 'simulator/hardware/demo-hub.json')
   const installation = await install({
     folder,
@@ -81,9 +87,9 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
       simulator: { SIMULATOR_SPEED: '50' },
       edge: { CLOSE_AFTER_EMPTY_MS: '100' },
     },
-    hubProgram: await packagedHub(join(folder, 'package')),
+    hubCommand: packaged.command,
   })
-  const idle = launch('idle-process')
+  const idle = launch('idle-process', [], packaged.node)
   try {
     await answer(idle)
     installation.start()
@@ -141,6 +147,7 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
         },
       ],
       notes: [
+        'the hub, and the program that does nothing, run on the Node of the package',
         'first actuation: from the start of the process until a controller moves for an order that was in the journal, all three met',
         'written: write_bytes of /proc/<pid>/io, which counts journal, log and checkpoints; a kernel with large folios counts a whole folio for each written page',
         `an idle hour is reckoned from ${idleSeconds} s of idling with telemetry, in ${IDLE_PARTS} parts`,
@@ -228,7 +235,7 @@ export async function benchFootprint(options: FootprintOptions): Promise<Section
 
   async function bareStart(): Promise<number> {
     const started = clock.monotonic()
-    const program = launch('idle-process')
+    const program = launch('idle-process', [], packaged.node)
     await answer(program)
     const took = clock.monotonic() - started
     await dismiss(program)

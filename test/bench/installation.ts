@@ -24,8 +24,8 @@ export interface InstallationOptions {
   hardware: z.input<typeof HardwareDescription>
   /** The programs to run, each with its settings beyond those of the demo. */
   run: Partial<Record<DemoProgram, Record<string, string>>>
-  /** Another hub's program instead of the default one. */
-  hubProgram?: string
+  /** Another command of the hub's service instead of the default one. */
+  hubCommand?: readonly string[]
 }
 
 /** The real programs as the demo configures them, each a separate process. */
@@ -57,7 +57,7 @@ export async function install({
   runtime,
   hardware,
   run,
-  hubProgram,
+  hubCommand,
 }: InstallationOptions): Promise<Installation> {
   const settings = await freeDemoSettings(folder)
   const places = demoPlaces(folder)
@@ -88,8 +88,7 @@ export async function install({
     }).flatMap((program) => {
       const told = run[program.name]
       if (!told) return []
-      const isOther = program.name === 'edge' && hubProgram !== undefined
-      const command = profiled(isOther ? [...program.command.slice(0, -1), hubProgram] : program.command)
+      const command = profiled((program.name === 'edge' && hubCommand) || program.command)
       return [{ ...program, command, environment: { ...program.environment, ...told } }]
     }),
     runtime,
