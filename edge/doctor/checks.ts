@@ -5,6 +5,7 @@ import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:
 import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { z } from 'zod'
 import { BUILD, PRODUCT_VERSION } from '../../protocol/build.ts'
 import { addressOf, bareHost, callableHost } from '../../protocol/model/address.ts'
 import { counted } from '../../protocol/model/counted.ts'
@@ -208,7 +209,7 @@ const ENROL_AGAIN =
   'The hub renews it while it reaches the cloud. Else enrol the board again, with a code of larder hubs claim-code.'
 
 const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks => {
-  const page = `${local.cert === undefined ? 'http' : 'https'}://${callableHost(local.host)}:${local.port}/healthz`
+  const service = `${local.cert === undefined ? 'http' : 'https'}://${callableHost(local.host)}:${local.port}`
   const brokers = mqtt.url.map((url) => ({ url, ...addressOf(url, BROKER_PORTS) }))
   const enrolled = join(dirname(store), 'hub.crt')
   const own = {
@@ -224,9 +225,9 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
           `port ${local.port} is free: the service does not run`,
           'Start the service: systemctl start larder-edge',
         )
-      const answer = await fetch(page, { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) }).catch(
-        () => undefined,
-      )
+      const answer = await fetch(`${service}/healthz`, {
+        signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS),
+      }).catch(() => undefined)
       return answer?.ok === true || local.cert !== undefined
         ? ok(`the service listens on port ${local.port}`)
         : fail(
@@ -243,7 +244,12 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
           ),
         ),
       )
-      if (errors.includes(undefined)) return ok('the broker of the cloud accepts connections')
+      if (errors.includes(undefined)) {
+        const reason = await refusalOf(service)
+        if (reason === undefined) return ok('the broker of the cloud accepts connections')
+        const advice = 'The page “When a hub is silent” of the cloud has the remedy for each reason.'
+        return fail(`the service is not connected to the cloud: ${reason}`, advice)
+      }
       return fail(
         errors.join('; '),
         'Check MQTT_URL, the network and the firewall. The hub sells again when it is online.',
@@ -309,6 +315,17 @@ const machineChecks: Checks = {
     const message = `the processor has ${Math.round(degrees)} °C`
     return degrees > 80 ? warn(message, 'Check the ventilation of the board.') : ok(message)
   },
+}
+
+const Refusal = z.object({ sync: z.object({ reason: z.string() }) })
+/** Why the running service has no session with the cloud. Undefined if it has one, or does not run. */
+async function refusalOf(service: string): Promise<string | undefined> {
+  try {
+    const answer = await fetch(`${service}/health`, { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) })
+    return Refusal.safeParse(await answer.json()).data?.sync.reason
+  } catch {
+    return undefined
+  }
 }
 
 const isFree = (host: string, port: number): Promise<boolean> =>

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
+import { tryLogin } from '../../cloud/gateway/try-login.ts'
 import type { Storefront } from '../../protocol/contract/consumer-products.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
@@ -102,11 +103,31 @@ test('a cloud gets a new issuer of identities and new secrets, an owner gets a n
   const statusWith = async (headers: Record<string, string>, path: string) =>
     (await fetch(plant.cloudUrls[0]! + path, { headers: { ...headers, Connection: 'close' } })).status
   const byKey = (key: string) => statusWith({ 'X-API-Key': key }, '/api/v1/owners/hubs')
+  /** The answer of a hub's page to a person who signs in. */
+  const signsIn = async (of: Plant, login: object) =>
+    (
+      await fetch(`${of.hubUrl}/api/login`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Connection: 'close' },
+        body: JSON.stringify(login),
+      })
+    ).status
+  /** Whether the page of hub 1 accepts a PIN. A changed PIN arrives with the next settings of the hub. */
+  const accepts = (pin: string, isAccepted: boolean) =>
+    becomes(`hub 1 ${isAccepted ? 'accepts' : 'refuses'} a PIN of Ann Larkin`, async () => {
+      const status = await signsIn(plant, { name: 'Ann Larkin', pin })
+      return status === (isAccepted ? 200 : 401)
+    })
+  /** The answer of the broker to a password of hub 1. An accepted one ends the hub's own connection. */
+  const signsInWith = (password: string) =>
+    tryLogin({ url: plant.brokerUrl, ca: undefined, user: 'hub-1', password }, clock)
   const isRenewed = () =>
     Promise.resolve(
       readFileSync(second.plant.places.log('hub'), 'utf8').includes('the certificate is renewed'),
     )
 
+  /** Passwords of hub 1, the latest last. */
+  const passwords = [plant.seed.mqtt_password]
   const calls = await balanced(
     installation,
     async (sellsAgain) => {
@@ -131,10 +152,12 @@ test('a cloud gets a new issuer of identities and new secrets, an owner gets a n
       expect(await byKey(String(rotated['api_key']))).toBe(200)
 
       const { mqtt_password } = await larder('hubs', 'renew-password', '1', '--overlap', '1')
+      passwords.push(String(mqtt_password))
       await sellsAgain(1)
       commands.set('hub', ['env', `MQTT_PASSWORD=${String(mqtt_password)}`, ...commandOf('edge/main')])
       await restarts(plant, own, sellsAgain)
 
+      expect(await signsIn(second.plant, { token: second.plant.hubToken })).toBe(200)
       const enrols = async () => {
         const { claim_code } = await larder('hubs', 'claim-code', '2')
         const [node, ...main] = commandOf('edge/enrolment/enrol-main')
@@ -158,6 +181,8 @@ test('a cloud gets a new issuer of identities and new secrets, an owner gets a n
         ...commandOf('edge/main'),
       ])
       await enrols()
+      expect(await signsIn(second.plant, { token })).toBe(200)
+      expect(await signsIn(second.plant, { token: second.plant.hubToken })).toBe(401)
       await becomes('the certificate is renewed', isRenewed)
       await sellsAgain(2)
       // A second enrolment ends the former certificate.
@@ -165,8 +190,11 @@ test('a cloud gets a new issuer of identities and new secrets, an owner gets a n
 
       const person = ['--name', 'Ann Larkin', '--hubs', '1,2']
       await larder('people', 'add', ...person, '--pin', '271828')
+      await accepts('271828', true)
       await larder('people', 'remove', '--name', 'Ann Larkin')
       await larder('people', 'add', ...person, '--pin', '314159')
+      await accepts('314159', true)
+      await accepts('271828', false)
       await both()
     },
     { hubs: [own, other], shoppers: 2, tokenOf: (name) => tokenOf(name) },
@@ -184,4 +212,8 @@ test('a cloud gets a new issuer of identities and new secrets, an owner gets a n
     expect(await emptyAllBins({ room: hub.room, clock })).toBe(true)
     expect(violationsOf(await auditors[index]!.evidence())).toEqual([])
   }
+  // Without an overlap every former password ends.
+  const { mqtt_password: latest } = await larder('hubs', 'renew-password', '1')
+  for (const password of passwords) expect(await signsInWith(password)).toBe('refused')
+  expect(await signsInWith(String(latest))).toBe('accepted')
 }, 480_000)

@@ -38,8 +38,11 @@ function journal(folder: string, hubId: number): void {
 }
 
 /** A server that answers 404 to everything. */
-async function otherProgram(): Promise<string> {
-  const http = createServer((_request, response) => response.writeHead(404).end())
+const otherProgram = (): Promise<string> => server(404, '')
+
+/** A server with one answer. Returns its port. */
+async function server(status: number, body: string): Promise<string> {
+  const http = createServer((_request, response) => response.writeHead(status).end(body))
   await new Promise<void>((done) => http.listen(0, '127.0.0.1', done))
   onTestFinished(() => void http.close())
   return String((http.address() as AddressInfo).port)
@@ -176,6 +179,15 @@ const faults: readonly [fault: string, check: string, result: CheckResult, plant
     'broker',
     'OK',
     async () => ({ MQTT_URL: `mqtt://127.0.0.1:${await otherProgram()}` }),
+  ],
+  [
+    'a service that the broker refuses',
+    'broker',
+    'FAIL',
+    async () => ({
+      MQTT_URL: `mqtt://127.0.0.1:${await otherProgram()}`,
+      PORT: await server(200, '{"sync":{"phase":"waiting","reason":"the broker refuses this password"}}'),
+    }),
   ],
   ['a broker without TLS', 'broker certificate', 'WARN', () => ({})],
   ['a certificate that has expired', 'certificates', 'FAIL', enrolled(-1)],
