@@ -27,6 +27,8 @@ export const bundledPrograms: readonly string[] = [
   'cloud/doctor-main',
   'cloud/broker-check-main',
   'edge/main',
+  // The hub starts this program and `enrol-main` beside its own.
+  'edge/doctor-main',
   'edge/management/main',
   'edge/updater-main',
   'edge/enrolment/enrol-main',
