@@ -7,9 +7,10 @@ import type { Log } from '../protocol/model/log.ts'
 import type { Cancel, Clock, Runtime } from '../protocol/model/runtime.ts'
 import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
-import { openAuthority } from './enrolment/authority.ts'
+import { bundleOf, openAuthorities } from './enrolment/authority.ts'
 import { keepRevocations } from './enrolment/revocations.ts'
-import { type EmbeddedBroker, startEmbeddedBroker } from './gateway/broker-embedded.ts'
+import { serverAuthority } from './enrolment/rotation.ts'
+import { type EmbeddedBroker, type PortCertificates, startEmbeddedBroker } from './gateway/broker-embedded.ts'
 import { externalBroker } from './gateway/broker-external.ts'
 import type { Broker } from './gateway/gateway.ts'
 import { CLOCK_TOLERANCE_MS } from './gateway/lost-certificates.ts'
@@ -43,6 +44,7 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
   })
   // With the embedded broker this is the only process: it need not wait for a predecessor (SPEC §7).
   const processId = config.MQTT_URL === undefined ? 'embedded' : uuidv7(runtime)
+  const { port, follow } = await certificatePort(config, context, pems)
   const embedded =
     config.MQTT_URL === undefined
       ? await startEmbeddedBroker({
@@ -53,7 +55,7 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
           clock,
           unsigned: budgets.brokerUnsigned,
           ...brokerAddress(config, pems),
-          ...(await certificatePort(config, context, pems)),
+          ...port,
         }).catch(onPort('MQTT_PORT', config.MQTT_PORT, config.MQTT_HOST ?? config.HOST))
       : undefined
   const broker: Broker = embedded
@@ -62,6 +64,9 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
   const ends = [
     followCertificates(config, { pems, broker: embedded, known, clock, log }),
     everyInBackground(context, KEEPING_MS, KEEPING, revocations),
+    ...(embedded
+      ? [everyInBackground(context, FOLLOW_MS, 'the certificate authorities', () => follow(embedded))]
+      : []),
   ]
   const endFollowing = () => ends.forEach((end) => end())
   // A renewed file changes it.
@@ -72,6 +77,9 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
 /** A database may also lose revocations while the service runs, by a failover. */
 const KEEPING_MS = 30_000
 const KEEPING = 'the revocations of certificates, keys and roles'
+
+/** A rotation of the authority takes hours. */
+const FOLLOW_MS = 5000
 
 /** The address and the certificate of the embedded broker. */
 const brokerAddress = (
@@ -87,27 +95,58 @@ const brokerAddress = (
   ...(cert !== undefined && key !== undefined && MQTT_TLS_PORT === undefined && { tls: { cert, key } }),
 })
 
-/** The port on which hubs sign in with their certificates. Without MQTT_CERT its certificate is one of the own authority. */
-async function certificatePort(
-  { MQTT_TLS_PORT: port, ...config }: CloudConfig,
+/**
+ * The certificates of the port on which hubs sign in with their certificates. Without MQTT_CERT its certificate is one of the own
+ * authority. `name` changes with them.
+ */
+async function portCertificates(
+  config: PortConfig,
   context: CloudContext,
-  { MQTT_CERT, MQTT_KEY }: Pems,
-): Promise<{ certificates?: { port: number; cert: string; key: string; ca: string } }> {
-  if (port === undefined) return {}
-  const authority = await openAuthority(context)
+  { MQTT_CERT: cert, MQTT_KEY: key }: Partial<Pems>,
+): Promise<{ name: string; make: () => Promise<PortCertificates> }> {
+  const authorities = await openAuthorities(context)
+  const ca = bundleOf(authorities)
+  if (cert !== undefined && key !== undefined)
+    return { name: ca + cert, make: () => Promise.resolve({ cert, key, ca }) }
   const now = context.runtime.clock.now()
-  const own = { from: now - CLOCK_TOLERANCE_MS, until: now + SERVER_LIFETIME_MS }
-  const { cert, key } =
-    MQTT_CERT !== undefined && MQTT_KEY !== undefined
-      ? { cert: MQTT_CERT, key: MQTT_KEY }
-      : await authority.makeServer(hostsOf(config), own)
-  return { certificates: { port, cert, key, ca: authority.certificate } }
+  const by = await serverAuthority(context.db.kysely, authorities, now)
+  const own = { from: now - CLOCK_TOLERANCE_MS, until: Math.min(now + SERVER_LIFETIME_MS, by.until) }
+  const make = async () => ({ ...(await by.makeServer(hostsOf(config), own)), ca })
+  return { name: ca + by.id, make }
 }
 
+/** Opens the port for certificates. Its certificates follow a rotation of the authority; new connections use them. */
+export async function certificatePort(
+  config: PortConfig,
+  context: CloudContext,
+  pems: Partial<Pems>,
+): Promise<{
+  port?: { certificates: { port: number } & PortCertificates }
+  follow: (broker: EmbeddedBroker) => Promise<void>
+}> {
+  const { MQTT_TLS_PORT: port, MQTT_URL } = config
+  if (port === undefined || MQTT_URL !== undefined) return { follow: () => Promise.resolve() }
+  const first = await portCertificates(config, context, pems)
+  let used = first.name
+  return {
+    port: { certificates: { port, ...(await first.make()) } },
+    async follow(broker) {
+      const { name, make } = await portCertificates(config, context, pems)
+      if (name === used) return
+      broker.renewPort(await make())
+      used = name
+      context.log.info({}, 'the broker uses other certificate authorities, or a certificate of another one')
+    },
+  }
+}
+
+type PortConfig = Pick<
+  CloudConfig,
+  'HOST' | 'MQTT_HOST' | 'MQTT_PUBLIC_URL' | 'MQTT_TLS_PORT' | 'MQTT_URL' | 'PUBLIC_URL'
+>
+
 /** The names under which hubs find the embedded broker. */
-const hostsOf = (
-  config: Pick<CloudConfig, 'HOST' | 'MQTT_HOST' | 'MQTT_PUBLIC_URL' | 'PUBLIC_URL'>,
-): string[] => [
+const hostsOf = (config: PortConfig): string[] => [
   ...new Set(
     [
       callableHost(config.MQTT_HOST ?? config.HOST),

@@ -12,8 +12,9 @@ import type { VerifyIdentity } from './platform/credentials/identity-token.ts'
 import { credentialResolver } from './platform/credentials/resolve.ts'
 import { sessionWork } from './enrolment/end-sessions.ts'
 import { enrolmentHandlers, type EnrolmentOptions } from './enrolment/enrol.ts'
+import { authorityWork } from './enrolment/rotation.ts'
 import { commerceHandlers, operationsHandlers, peopleHandlers } from './handlers.ts'
-import { hubDomain } from './hub-domain.ts'
+import { certificateRequests, hubDomain } from './hub-domain.ts'
 import { eventHandlers } from './events/event-list.ts'
 import { EventFeed, streamHandlers } from './events/feed.ts'
 import { alarmWork } from './events/alarms/alarms.ts'
@@ -174,7 +175,7 @@ export class Cloud {
     this.#background = { ...context, db: db.for('background') }
     this.#refusals = options.refusals ?? cloudRefusals(context)
     this.gateway = new Gateway({
-      domain: hubDomain,
+      domain: { ...hubDomain, ...certificateRequests(options.enrolment) },
       refusals: this.#refusals,
       context: { ...context, db: db.for('gateway') },
       broker,
@@ -335,6 +336,7 @@ function dueWork(
     ...rolloutWork(context, addressUnder(baseUrl, '/releases')),
     ...alarmWork(context),
     ...workAlarmWork(context),
+    ...authorityWork(context),
     ...certificateWork(context, certificates ?? (() => [])),
     ...mailWork(context, sendMail),
     ...morningWork(context, sendMail),

@@ -3,7 +3,7 @@ import { applyStockEntries } from './commerce/catalogue/apply-stock.ts'
 import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { applySnapshot, applyStateEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { hubSnapshot } from './commerce/fulfilment/hub-snapshot.ts'
-import { noteErased, renewCertificate } from './enrolment/enrol.ts'
+import { noteErased, renewCertificate, type EnrolmentOptions } from './enrolment/enrol.ts'
 import type { HubDomain, StalledPart } from './gateway/domain.ts'
 import {
   applyAlarmEntries,
@@ -23,6 +23,27 @@ import { background } from './platform/work/background.ts'
 
 /** By database: hubs whose requests of a certificate are in progress in this process. */
 const inProgress = new WeakMap<CloudContext['db'], Set<number>>()
+
+/** Answers requests of hubs for certificates. */
+export const certificateRequests = (
+  enrolment: Pick<EnrolmentOptions, 'brokerCa'>,
+): Pick<HubDomain, 'certificateRequested'> => ({
+  certificateRequested(context, hubId, request, answer) {
+    const certified = inProgress.get(context.db) ?? new Set()
+    inProgress.set(context.db, certified)
+    // Further requests wait for the hub's next attempt.
+    if (certified.has(hubId)) return
+    certified.add(hubId)
+    background(context, 'certificate of a hub', async () => {
+      try {
+        const issued = await renewCertificate(context, enrolment, hubId, request)
+        if (issued) answer(issued)
+      } finally {
+        certified.delete(hubId)
+      }
+    })
+  },
+})
 
 /**
  * Connects hubs' entries to the domains above. The gateway receives these functions, and depends on no
@@ -49,21 +70,8 @@ export const hubDomain: HubDomain = {
   streamStalled,
   hubsHeard: publishHubChanges,
   booksAreBehind,
-  certificateRequested(context, hubId, request, answer) {
-    const certified = inProgress.get(context.db) ?? new Set()
-    inProgress.set(context.db, certified)
-    // Further requests wait for the hub's next attempt.
-    if (certified.has(hubId)) return
-    certified.add(hubId)
-    background(context, 'certificate of a hub', async () => {
-      try {
-        const issued = await renewCertificate(context, hubId, request)
-        if (issued) answer(issued)
-      } finally {
-        certified.delete(hubId)
-      }
-    })
-  },
+  // The service replaces it if its broker has an authority of its own.
+  ...certificateRequests({ brokerCa: () => undefined }),
   secretsErased: (context, hubId) =>
     background(context, 'secrets of a board', () => noteErased(context, hubId)),
   hubSnapshot,

@@ -27,8 +27,8 @@ export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardw
     /** Absent: the hub signs in with its certificate. */
     password: string | undefined
     ca: string | undefined
-    /** The certificate and the key of an enrolled board. */
-    client?: { cert: string; key: string }
+    /** The certificate and the key of an enrolled board, and the authorities of its cloud. */
+    client?: { cert: string; key: string; ca: string }
   }
   /** Paths of the certificate files, which may be renewed while the service runs. */
   pemPaths: Readonly<Record<'MQTT_CA' | 'LOCAL_CERT' | 'LOCAL_KEY', string | undefined>>
@@ -92,8 +92,8 @@ export function readConfig(
       mqtt: {
         url,
         password: mqtt.password,
-        ca: ca ?? enrolment?.ca,
-        ...(enrolment && { client: { cert: enrolment.cert, key: enrolment.key } }),
+        ca,
+        ...(enrolment && { client: { cert: enrolment.cert, key: enrolment.key, ca: enrolment.ca } }),
       },
       local: { ...local, cert, key },
       shown,

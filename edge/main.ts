@@ -194,7 +194,7 @@ function followCertificates(
 ) {
   const known = new KnownCertificates({
     LOCAL_CERT: local.cert,
-    MQTT_CA: mqtt.ca,
+    MQTT_CA: mqtt.ca ?? mqtt.client?.ca,
     [HUB_CERTIFICATE]: mqtt.client?.cert,
   })
   const pems = { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key }
@@ -236,11 +236,13 @@ function hubTransport(
       hubId: hardware.hubId,
       store,
       client: mqtt.client,
+      ca: mqtt.client.ca,
       clock: runtime.clock,
       log,
       now: () => time().certain,
       newKey: newKeyByProgram,
       onRenewed: (cert) => known.renew({ [HUB_CERTIFICATE]: cert }),
+      onAuthorities: (ca) => known.renew({ MQTT_CA: mqtt.ca ?? ca }),
       againMs: certificateAgainMs,
     })
   const open = mqttTransport({
@@ -250,8 +252,8 @@ function hubTransport(
     client: renewal && (() => renewal.client()),
     runtime,
     time,
-    // The broker of an enrolled hub has a certificate of the cloud's authority, or one of a public authority.
-    ca: () => (renewal ? [pems.MQTT_CA, ...rootCertificates].join('\n') : pems.MQTT_CA),
+    // The broker of an enrolled hub has a certificate of the cloud's authority, of MQTT_CA, or of a public authority.
+    ca: () => (renewal ? [pems.MQTT_CA, renewal.ca(), ...rootCertificates].join('\n') : pems.MQTT_CA),
     onCertificate: known.sawBroker,
   })
   return erasing({ hubId: hardware.hubId, store, log, restart }, renewal ? renewal.over(open) : open)

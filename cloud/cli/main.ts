@@ -13,6 +13,7 @@ const administration: Readonly<Record<string, (runtime: Runtime) => Promise<Comm
   alarms: async (runtime) => (await import('./alarms.ts')).alarmCommands(runtime),
   audit: async () => (await import('./audit.ts')).auditCommands,
   backup: async (runtime) => (await import('./backup.ts')).backupCommands(runtime),
+  ca: async (runtime) => (await import('./ca.ts')).authorityCommands(runtime),
   'dead-letters': async (runtime) => (await import('./dead-letters.ts')).deadLetterCommands(runtime),
   contacts: async (runtime) => (await import('./contacts.ts')).contactCommands(runtime),
   hubs: async (runtime) => (await import('./hubs.ts')).hubCommands(runtime),

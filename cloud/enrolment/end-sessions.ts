@@ -7,7 +7,7 @@ import type { CloudContext } from '../platform/context.ts'
 import { lockHubs } from '../platform/credentials/hub-access.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { done, type WorkKinds } from '../platform/work/runner.ts'
-import { newSerial, openAuthority } from './authority.ts'
+import { newSerial, openAuthorities, type Authority } from './authority.ts'
 import type { EnrolmentOptions } from './enrol.ts'
 import { revokeCertificates, revokedCertificates, SESSION_WORK } from '../gateway/hub-certificates.ts'
 
@@ -64,9 +64,13 @@ export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds
         }
         const revoked = (await revokedCertificates(db.kysely, now, hubId)).at(-1)
         if (!revoked) return done
-        const signIn = (as: number, serial: string) => signInAs(context, ends, as, serial)
+        const authorities = await openAuthorities(context)
+        // A broker accepts no certificate of an authority that is retired, so its list need not name the certificate.
+        const issuer = authorities.find(({ id }) => id === revoked.authority)
+        const by = issuer ?? authorities[0]
+        const signIn = (as: number, serial: string) => signInAs(context, ends, { by, as, serial })
         const as = isServed ? NO_HUB : hubId
-        const former = await signIn(as, revoked.serial)
+        const former = issuer ? await signIn(as, revoked.serial) : 'refused'
         if (former === 'unreachable') throw new Error(`the hubs' broker ${ends.mqttUrl} cannot be reached`)
         if (former === 'accepted') throw new Error(STALE)
         // This sign-in ends the board's session. If the hub has a new board, it only proves that the broker judges certificates,
@@ -99,17 +103,15 @@ const UNPROVEN =
 async function signInAs(
   context: CloudContext,
   { mqttUrl: url, brokerCa }: EnrolmentOptions,
-  hubId: number,
-  serial: string,
+  { by, as: hubId, serial }: { by: Authority; as: number; serial: string },
 ) {
   const { clock } = context.runtime
   const { PublicKey } = await loadX509()
-  const authority = await openAuthority(context)
   const keys = await crypto.subtle.generateKey(P256, true, ['sign', 'verify'])
   const now = clock.now()
   const validity = { from: now - CLOCK_TOLERANCE_MS, until: now + LIFETIME_MS }
   const publicKey = await PublicKey.create(keys.publicKey)
-  const cert = await authority.signHub(publicKey, { hubId, serial, ...validity })
+  const cert = await by.signHub(publicKey, { hubId, serial, ...validity })
   const client = { cert, key: await privatePem(keys.privateKey) }
   return tryLogin({ url, ca: brokerCa(), user: `hub-${hubId}`, client }, clock)
 }

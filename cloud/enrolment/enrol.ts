@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { randomHex } from '../../protocol/model/ids.ts'
+import { DAY_MS } from '../../protocol/model/times.ts'
 import type { Random, Runtime } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
@@ -14,7 +15,8 @@ import type { CloudContext } from '../platform/context.ts'
 import type { Handlers } from '../platform/http/handler.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { CLOCK_TOLERANCE_MS, toleranceOf } from '../gateway/lost-certificates.ts'
-import { newSerial, openAuthority } from './authority.ts'
+import { bundleOf, newSerial, openAuthorities, signerOf, type Authority } from './authority.ts'
+import { authoritiesDigest } from '../../protocol/mqtt/certificates.ts'
 import { codeDigest } from './claim-codes.ts'
 import {
   certificateOf,
@@ -47,7 +49,9 @@ export function enrolmentHandlers(
       const hub = await claimedHub(db.kysely, digest, runtime.clock.now())
       const key = await requestedKey(request)
       const now = runtime.clock.now()
-      const { certificate, ca, issued } = await sign(context, { hubId: hub.id, key, now })
+      const authorities = await openAuthorities(context)
+      const by = signerOf(authorities, now, context.settings.hubAuthorityDelayMs)
+      const { certificate, issued } = await sign(context, by, { hubId: hub.id, key, now })
       await db.transact(async (tx) => {
         await useCode(tx, digest, now)
         const revoked = await revokeCertificates(tx, hub.id, now)
@@ -68,7 +72,7 @@ export function enrolmentHandlers(
         hub_id: hub.id,
         name: hub.name,
         certificate,
-        ca: ca + (brokerCa() ?? ''),
+        ca: bundleOf(authorities) + (brokerCa() ?? ''),
         mqtt_url: mqttUrl,
         expires_at: timestamp(issued.until),
         hardware,
@@ -77,15 +81,18 @@ export function enrolmentHandlers(
         update_root: root ?? null,
       }
     },
-    'root.pki.ca': async () => (await openAuthority(context)).certificate,
+    'root.pki.ca': async () => bundleOf(await openAuthorities(context)),
     async 'root.pki.crl'() {
       const now = runtime.clock.now()
+      const validity = { from: now - CLOCK_TOLERANCE_MS, until: now + LIST_MS }
       const revoked = await revokedCertificates(db.kysely, now)
-      const authority = await openAuthority(context)
-      return authority.listRevoked(revoked, {
-        from: now - CLOCK_TOLERANCE_MS,
-        until: now + LIST_MS,
-      })
+      const lists = (await openAuthorities(context)).map((by) =>
+        by.listRevoked(
+          revoked.filter(({ authority }) => authority === by.id),
+          validity,
+        ),
+      )
+      return (await Promise.all(lists)).join('')
     },
   }
 }
@@ -156,28 +163,30 @@ async function useCode(tx: Tx, digest: string, now: number): Promise<void> {
 
 interface Issued {
   hubId: number
+  /** The id of its authority. */
+  authority: number
   serial: string
   now: number
   until: number
 }
 
-/** Signs a certificate for a hub's key. It counts when it is stored. `ca`: the certificate of the authority, PEM. */
+/** Signs a certificate for a hub's key. It counts when it is stored. It ends with its authority. */
 async function sign(
   context: CloudContext,
+  by: Authority,
   { hubId, key, now }: { hubId: number; key: PublicKey; now: number },
-): Promise<{ certificate: string; ca: string; issued: Issued }> {
+): Promise<{ certificate: string; issued: Issued }> {
   const { hubCertificateMs } = context.settings
-  const issued = { hubId, serial: newSerial(context.runtime.random), now, until: now + hubCertificateMs }
-  const from = now - toleranceOf(hubCertificateMs)
-  const authority = await openAuthority(context)
-  const certificate = await authority.signHub(key, { ...issued, from })
-  return { certificate, ca: authority.certificate, issued }
+  const until = Math.min(now + hubCertificateMs, by.until)
+  const issued = { hubId, serial: newSerial(context.runtime.random), authority: by.id, now, until }
+  const from = now - toleranceOf(until - now)
+  return { certificate: await by.signHub(key, { ...issued, from }), issued }
 }
 
-async function storeCertificate(tx: Tx, { hubId, serial, now, until }: Issued): Promise<void> {
+async function storeCertificate(tx: Tx, { hubId, serial, authority, now, until }: Issued): Promise<void> {
   await tx.q
     .insertInto('hub_certificates')
-    .values({ serial, hub_id: hubId, issued_at: now, expires_at: until, revoked_at: null })
+    .values({ serial, hub_id: hubId, authority, issued_at: now, expires_at: until, revoked_at: null })
     .execute()
 }
 
@@ -186,17 +195,30 @@ const MAX_RENEWALS = 10
 
 /**
  * Signs the next certificate of an enrolled hub. The former one stays valid until its end: the answer may be lost, and the hub
- * asks again. Null if the hub has no valid certificate, or got its latest one a short time ago.
+ * asks again. Null if the hub has no valid certificate, or got its latest one a short time ago. A hub that lacks an authority
+ * first receives the authorities: it must not get a certificate before it trusts the authority of its broker. An older hub does
+ * not report what it trusts, and stays with its authority.
  */
 export async function renewCertificate(
   context: CloudContext,
+  { brokerCa }: Pick<EnrolmentOptions, 'brokerCa'>,
   hubId: number,
-  { csr }: CertificateRequest,
+  { csr, ca }: CertificateRequest,
 ): Promise<CertificateAnswer | null> {
   const { db, runtime, settings, log } = context
   const now = runtime.clock.now()
+  const authorities = await openAuthorities(context)
+  const trusted = bundleOf(authorities) + (brokerCa() ?? '')
+  if (ca !== undefined && ca !== authoritiesDigest(trusted)) return { ca: trusted }
+  if (csr === undefined) return null
   const before = await certificateOf(db.kysely, hubId, now)
-  if (!before || now - before.issued_at < settings.hubCertificateMs / MAX_RENEWALS) return null
+  if (!before) return null
+  const own = ca === undefined ? authorities.find(({ id }) => id === before.authority) : undefined
+  const by = own ?? signerOf(authorities, now, settings.hubAuthorityDelayMs)
+  // During a rotation an answer must not be lost for long.
+  const pauseMs = settings.hubCertificateMs / MAX_RENEWALS
+  const isRecent = now - before.issued_at < (authorities.length > 1 ? Math.min(pauseMs, DAY_MS) : pauseMs)
+  if (isRecent && before.authority === by.id) return null
   const key = await Promise.resolve(csr)
     .then(derOf)
     .then(requestedKey)
@@ -205,7 +227,7 @@ export async function renewCertificate(
       return undefined
     })
   if (!key) return null
-  const { certificate, issued } = await sign(context, { hubId, key, now })
+  const { certificate, issued } = await sign(context, by, { hubId, key, now })
   const isValid = await db.transact(async (tx) => {
     await lockRow(tx, hubId)
     // In the meantime the hub may have got another certificate, or this board may have been revoked.

@@ -11,6 +11,8 @@ import { shutOut } from './enrol.ts'
 const Revocation = z.object({
   serial: z.string(),
   hub_id: z.int(),
+  /** The authority that signed it. */
+  authority: z.int().default(1),
   issued_at: z.int(),
   expires_at: z.int(),
   revoked_at: z.int(),
@@ -40,7 +42,7 @@ async function revocationsIn(q: Queries, now: number): Promise<Revocation[]> {
   const rows = await q
     .selectFrom('hub_certificates')
     .innerJoin('hubs', 'hubs.id', 'hub_certificates.hub_id')
-    .select(['serial', 'hub_id', 'issued_at', 'expires_at'])
+    .select(['serial', 'hub_id', 'authority', 'issued_at', 'expires_at'])
     .select(['hub_certificates.revoked_at', 'hubs.revoked_at as shut_out_at'])
     .where('hub_certificates.revoked_at', 'is not', null)
     .where('expires_at', '>', now)

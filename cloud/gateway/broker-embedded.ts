@@ -43,13 +43,20 @@ export interface EmbeddedBrokerOptions {
   plainHost?: string
   /** PEM of a certificate with its chain, and its key. With it the port above accepts only `mqtts:`. */
   tls?: { cert: string; key: string }
-  /** A further port for TLS, with its certificate and the authority of the hubs' certificates (PEM). 0: any free one. */
-  certificates?: { port: number; cert: string; key: string; ca: string }
+  /** A further port for TLS. 0: any free one. */
+  certificates?: { port: number } & PortCertificates
   /** The budget of connections before sign-in; by default that of the settings. */
   unsigned?: Budget
   clock: Clock
   /** Interval at which the passwords of connected hubs are checked. */
   passwordCheckMs?: number
+}
+
+/** The certificate of a port and its key, and the authorities of the hubs' certificates. PEM. */
+export interface PortCertificates {
+  cert: string
+  key: string
+  ca: string
 }
 
 export interface EmbeddedBroker {
@@ -63,6 +70,8 @@ export interface EmbeddedBroker {
   clientCount(): number
   /** Uses another certificate for new connections. Throws if it cannot be used. Does nothing without TLS. */
   renewTls(tls: { cert: string | undefined; key: string | undefined }): void
+  /** Uses other certificates for new connections to the port for certificates. */
+  renewPort(certificates: PortCertificates): void
   close(): Promise<void>
 }
 
@@ -118,6 +127,7 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
   const secured = certificates && secure({ ...certificates, requestCert: true, rejectUnauthorized: false })
   const servers = secured ? [server, secured] : [server]
   const listening = await open(server, { port, host: options.plainHost ?? host })
+  let hubAuthorities = certificates?.ca
   const certificatePort = secured && (await open(secured, { port: certificates.port, host }))
   return {
     port: listening,
@@ -126,7 +136,11 @@ export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promi
     clientCount: () => broker.connectedClients,
     renewTls({ cert, key }) {
       if (server instanceof TlsServer) server.setSecureContext({ cert, key })
-      if (cert !== undefined) secured?.setSecureContext({ cert, key, ca: certificates?.ca })
+      if (cert !== undefined) secured?.setSecureContext({ cert, key, ca: hubAuthorities })
+    },
+    renewPort({ cert, key, ca }) {
+      hubAuthorities = ca
+      secured?.setSecureContext({ cert, key, ca })
     },
     async close() {
       endChecks()
@@ -328,11 +342,12 @@ const IGNORED = 'larder/v1/ignored'
 /** The certificate of a client, if the hubs' authority has signed it. */
 function certificateOf(connection: unknown): ClientCertificate | undefined {
   if (!(connection instanceof TLSSocket) || !connection.authorized) return undefined
-  const { subject, serialNumber, valid_from: from, valid_to: until } = connection.getPeerCertificate()
+  const { subject, issuer, serialNumber, valid_from: from, valid_to: until } = connection.getPeerCertificate()
   // A client without a certificate has an empty one.
   if (serialNumber === undefined) return undefined
   const validity = { from: Date.parse(from), until: Date.parse(until) }
-  return { user: String(subject.CN), serial: serialNumber.toLowerCase(), ...validity }
+  const names = { user: String(subject.CN), issuer: String(issuer.CN) }
+  return { ...names, serial: serialNumber.toLowerCase(), ...validity }
 }
 
 /** The rights of a hub (SPEC §2). Everything else is refused, including shared subscriptions. */

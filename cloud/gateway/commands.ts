@@ -19,6 +19,7 @@ import {
   recordFinished,
   type Finished,
 } from './command-store.ts'
+import { maySpeak } from './draining.ts'
 import { noteHealth, type HubClocks } from './hub-state.ts'
 
 export interface CommandRequest {
@@ -86,13 +87,16 @@ interface Waiter {
   resolve(result?: Finished): void
 }
 
-const connectedSession = statement((q, at: { hubId: number; heardSince: number }) =>
+/** Not of a hub that is retired or revoked: its board must receive nothing, although the broker may not end its session. */
+const connectedSession = statement((q, at: { hubId: number; heardSince: number; now: number }) =>
   q
     .selectFrom('hub_sessions')
+    .innerJoin('hubs', 'hubs.id', 'hub_sessions.hub_id')
     .select('session')
     .where('hub_id', '=', at.hubId)
     .where('is_connected', '=', 1)
-    .where('last_heard_at', '>=', at.heardSince),
+    .where('last_heard_at', '>=', at.heardSince)
+    .where((eb) => maySpeak(eb, at.now)),
 )
 
 /**
@@ -244,8 +248,9 @@ export class CommandSender implements Commands {
 
   async #sessionOf(hubId: number): Promise<string | undefined> {
     const { db, runtime, settings } = this.#ports.context
-    const heardSince = runtime.clock.now() - settings.onlineWithinMs
-    const [row] = await connectedSession(db.kysely, { hubId, heardSince })
+    const now = runtime.clock.now()
+    const heardSince = now - settings.onlineWithinMs
+    const [row] = await connectedSession(db.kysely, { hubId, heardSince, now })
     return row?.session
   }
 

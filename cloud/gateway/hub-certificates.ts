@@ -1,3 +1,6 @@
+import { X509Certificate } from 'node:crypto'
+import { DAY_MS } from '../../protocol/model/times.ts'
+import { endOf } from '../../protocol/mqtt/certificates.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { schedule } from '../platform/work/queue.ts'
 
@@ -5,11 +8,12 @@ import { schedule } from '../platform/work/queue.ts'
 export const certificateOf = (q: Queries, hubId: number, now: number) =>
   q
     .selectFrom('hub_certificates')
-    .select(['serial', 'issued_at', 'expires_at'])
+    .select(['serial', 'authority', 'issued_at', 'expires_at'])
     .where('hub_id', '=', hubId)
     .where('revoked_at', 'is', null)
     .where('expires_at', '>', now)
     .orderBy('expires_at', 'desc')
+    .orderBy('authority', 'desc')
     .limit(1)
     .executeTakeFirst()
 
@@ -32,13 +36,13 @@ export async function revokeCertificates(tx: Tx, hubId: number, now: number): Pr
 export async function revokedCertificates(q: Queries, now: number, hubId?: number) {
   const rows = await q
     .selectFrom('hub_certificates')
-    .select(['serial', 'revoked_at'])
+    .select(['serial', 'authority', 'revoked_at'])
     .where('revoked_at', 'is not', null)
     .where('expires_at', '>', now)
     .$if(hubId !== undefined, (query) => query.where('hub_id', '=', hubId!))
     .orderBy('revoked_at')
     .execute()
-  return rows.map(({ serial, revoked_at }) => ({ serial, revokedAt: revoked_at! }))
+  return rows.map(({ revoked_at, ...row }) => ({ ...row, revokedAt: revoked_at! }))
 }
 
 /** Due work that ends the sessions of boards that are shut out (`end-sessions.ts`). */
@@ -47,3 +51,16 @@ export const SESSION_WORK = 'hub.session'
 /** The open session of a board with a revoked certificate must end at an external broker, too. */
 export const endSession = (tx: Tx, hubId: number, now: number): Promise<void> =>
   schedule(tx, SESSION_WORK, hubId, now)
+
+/** The name of the authority's certificate in alarms. */
+export const AUTHORITY = 'ca'
+
+/** An authority must be rotated this long before its end: an overlap of 90 days, and time for a person to notice. */
+const ROTATE_BEFORE_MS = 180 * DAY_MS
+
+/** The end of the newest authority's certificate, and when to warn of it; undefined if there is none. */
+export async function endOfAuthority(q: Queries): Promise<{ endsAt: number; warnMs: number } | undefined> {
+  const rows = q.selectFrom('hub_authority').select('certificate').orderBy('id', 'desc').limit(1)
+  const newest = await rows.executeTakeFirst()
+  return newest && { endsAt: endOf(new X509Certificate(newest.certificate)), warnMs: ROTATE_BEFORE_MS }
+}

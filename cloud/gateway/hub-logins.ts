@@ -33,6 +33,8 @@ export interface ClientCertificate {
   user: string
   /** Hexadecimal in lower case. */
   serial: string
+  /** The common name of the authority that signed it. */
+  issuer: string
   /** Its validity, in milliseconds since the Unix epoch. */
   from: number
   until: number

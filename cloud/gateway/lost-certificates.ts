@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
@@ -16,6 +17,8 @@ export interface Adoption {
 export interface VerifiedCertificate {
   hubId: number
   serial: string
+  /** The common name of the authority that signed it. */
+  issuer: string
   /** When its validity begins. */
   from: number
   until: number
@@ -41,7 +44,7 @@ export async function adoptCertificate(
   { clock, log, onAdopted }: Adoption,
   certificate: VerifiedCertificate,
 ): Promise<boolean> {
-  const { hubId, serial, until } = certificate
+  const { hubId, serial, issuer, until } = certificate
   const now = clock.now()
   const issuedAt = issuedBy(certificate)
   const known = db.kysely.selectFrom('hub_certificates').select('serial').where('serial', '=', serial)
@@ -57,13 +60,17 @@ export async function adoptCertificate(
     if (!(await tx.forUpdate(hub).executeTakeFirst())) return false
     const ofHub = tx.q.selectFrom('hub_certificates').select('serial').where('hub_id', '=', hubId)
     if (await ofHub.where('issued_at', '>=', issuedAt).executeTakeFirst()) return false
+    const authorities = await tx.q.selectFrom('hub_authority').select(['id', 'certificate']).execute()
+    const by = authorities.find((one) => new X509Certificate(one.certificate).subject === `CN=${issuer}`)
+    if (!by) return false
     await tx.q
       .updateTable('hub_certificates')
       .set({ revoked_at: now })
       .where('hub_id', '=', hubId)
       .where('revoked_at', 'is', null)
       .execute()
-    const row = { serial, hub_id: hubId, issued_at: issuedAt, expires_at: until, revoked_at: null }
+    const times = { issued_at: issuedAt, expires_at: until, revoked_at: null }
+    const row = { serial, hub_id: hubId, authority: by.id, ...times }
     await tx.q.insertInto('hub_certificates').values(row).execute()
     const actor = hubUser(hubId)
     const act = { actor, action: 'hubs.adopt_certificate', hubId, object: actor, result: 'executed' }

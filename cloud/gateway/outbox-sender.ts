@@ -11,7 +11,7 @@ import {
 } from '../../protocol/stream/sender.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
-import { forgetEntries, isOurHistory, readEntries, readPosition } from './outbox.ts'
+import { forgetEntries, isOurHistory, positionToSend, readEntries } from './outbox.ts'
 
 export interface OutboxSenderPorts {
   context: CloudContext
@@ -42,6 +42,15 @@ export class OutboxSender {
 
   get isConnected(): boolean {
     return this.#state !== undefined
+  }
+
+  get #hub(): { hubId: number; now: number } {
+    const { context, hubId } = this.#ports
+    return { hubId, now: context.runtime.clock.now() }
+  }
+
+  #position(): Promise<SenderPosition | undefined> {
+    return positionToSend(this.#ports.context.db.kysely, this.#hub)
   }
 
   /** Whether an entry was sent and not acknowledged. Without a connection: the value at the end of the last one. */
@@ -77,8 +86,7 @@ export class OutboxSender {
 
   /** Continues from the position in the database, for a hub that another process welcomed. */
   async resume(): Promise<void> {
-    const { context, hubId } = this.#ports
-    const position = await readPosition(context.db.kysely, hubId)
+    const position = await this.#position()
     if (position) await this.connect(position, position.base)
   }
 
@@ -92,8 +100,7 @@ export class OutboxSender {
   /** Polls the outbox, which may have grown. */
   async look(): Promise<void> {
     if (!this.#state) return
-    const { context, hubId } = this.#ports
-    const position = await readPosition(context.db.kysely, hubId)
+    const position = await this.#position()
     if (!position || !this.#state) return
     if (position.epoch !== this.#state.epoch) return this.connect(position, position.base)
     // The database has lost its last commits. The hub may have received the lost entries, and their numbers will be
@@ -164,8 +171,8 @@ export class OutboxSender {
   }
 
   async #send(epoch: string, { first, entries: count, bytes: maxBytes }: SendEffect): Promise<void> {
-    const { context, hubId, publish } = this.#ports
-    const read = await this.#orAsk(readEntries(context.db.kysely, hubId, epoch, first, count))
+    const { context, publish } = this.#ports
+    const read = await this.#orAsk(readEntries(context.db.kysely, this.#hub, epoch, first, count))
     if (!read) return this.#passOver(epoch, first)
     const { entries, bytes } = fitting(read.entries, maxBytes)
     publish({
@@ -183,8 +190,7 @@ export class OutboxSender {
    * Continues after missing entries: another process may have sent them and deleted them when they were acknowledged.
    */
   async #passOver(epoch: string, first: number): Promise<void> {
-    const { context, hubId } = this.#ports
-    const position = await this.#orAsk(readPosition(context.db.kysely, hubId))
+    const position = await this.#orAsk(this.#position())
     if (position?.epoch === epoch && position.base >= first) await this.connect(position, position.base)
   }
 }

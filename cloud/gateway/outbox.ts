@@ -9,6 +9,7 @@ import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { recordset } from '../platform/store/recordset.ts'
 import { statement } from '../platform/store/statement.ts'
+import { maySpeak } from './draining.ts'
 
 /** The position of an entry in a hub's outbox. */
 export interface OutboxPlace {
@@ -235,6 +236,25 @@ export async function readPosition(q: Queries, hubId: number): Promise<SenderPos
   return position
 }
 
+const sendablePosition = statement((q, hub: { hubId: number; now: number }) =>
+  q
+    .selectFrom('hub_outboxes')
+    .innerJoin('hubs', 'hubs.id', 'hub_outboxes.hub_id')
+    .select(['epoch', 'base', 'base_tag as baseTag', 'last'])
+    .where('hub_id', '=', hub.hubId)
+    .where('epoch', '!=', NO_EPOCH)
+    .where((eb) => maySpeak(eb, hub.now)),
+)
+
+/** The same; also `undefined` if the hub is retired or its board is revoked: it must receive nothing. */
+export async function positionToSend(
+  q: Queries,
+  hub: { hubId: number; now: number },
+): Promise<SenderPosition | undefined> {
+  const [position] = await sendablePosition(q, hub)
+  return position
+}
+
 /** The hubs whose outboxes contain unacknowledged entries. */
 export async function waitingHubs(q: Queries): Promise<number[]> {
   const rows = await q.selectFrom('hub_outboxes').select('hub_id').whereRef('base', '<', 'last').execute()
@@ -277,10 +297,13 @@ export interface OutboxEntries {
   previousTag: number
 }
 
-/** Reads up to `count` entries from `first` on, without gaps. `undefined` if the first of them is no longer stored. */
+/**
+ * Reads up to `count` entries from `first` on, without gaps. `undefined` if the first of them is no longer stored, or if the hub
+ * must receive nothing.
+ */
 export async function readEntries(
   q: Queries,
-  hubId: number,
+  hub: { hubId: number; now: number },
   epoch: string,
   first: number,
   count: number,
@@ -288,13 +311,13 @@ export async function readEntries(
   const entries = await q
     .selectFrom('hub_outbox_entries')
     .select(['seq', 'tag', 'body'])
-    .where('hub_id', '=', hubId)
+    .where('hub_id', '=', hub.hubId)
     .where('epoch', '=', epoch)
     .where('seq', '>=', first - 1)
     .where('seq', '<', first + count)
     .orderBy('seq')
     .execute()
-  const position = await readPosition(q, hubId)
+  const position = await positionToSend(q, hub)
   if (position?.epoch !== epoch) return undefined
   const { base, baseTag } = position
   const before = entries[0]?.seq === first - 1 ? entries.shift() : undefined

@@ -37,10 +37,12 @@ export function meetFirmware(context: Context, controller: string): void {
 export function loseFirmware(context: Context, controller: string): void {
   const { firmware, firmwareLostAt } = context
   const board = firmware.get(controller)
-  if (board?.isSwitching === true) return
-  if (board?.about) noteSeen(context, controller)
+  if (!board || board.isSwitching) return
+  if (board.about) noteSeen(context, controller)
   // It may return at once, and get the image then.
-  if (board && isPending(context, controller, board)) firmwareLostAt.set(controller, awakeMs(context))
+  // A line that flaps before the controller reports its firmware does not extend the wait for it.
+  const lostAt = board.about === undefined ? firmwareLostAt.get(controller) : undefined
+  if (isPending(context, controller, board)) firmwareLostAt.set(controller, lostAt ?? awakeMs(context))
   else firmwareLostAt.delete(controller)
   firmware.delete(controller)
 }

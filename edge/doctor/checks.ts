@@ -211,10 +211,11 @@ const ENROL_AGAIN =
 const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks => {
   const service = `${local.cert === undefined ? 'http' : 'https'}://${callableHost(local.host)}:${local.port}`
   const brokers = mqtt.url.map((url) => ({ url, ...addressOf(url, BROKER_PORTS) }))
+  const ca = [mqtt.ca ?? [], mqtt.client?.ca ?? []].flat().join('\n') || undefined
   const enrolled = join(dirname(store), 'hub.crt')
   const own = {
     LOCAL_CERT: local.cert,
-    MQTT_CA: mqtt.ca,
+    MQTT_CA: ca,
     'of this hub': existsSync(enrolled) ? readFileSync(enrolled, 'utf8') : undefined,
   }
   return {
@@ -258,7 +259,7 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
     async 'broker certificate'() {
       const first = brokers.find(({ url }) => url.startsWith('mqtts:'))
       if (!first) return warn('MQTT_URL is not encrypted', 'Use mqtts: if the broker is on another machine.')
-      return certificateFinding('of the broker', await certificateEnd(connectTls, first, mqtt.ca), now)
+      return certificateFinding('of the broker', await certificateEnd(connectTls, first, ca), now)
     },
     certificates: () =>
       worst(

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { renameSync } from 'node:fs'
 import type { Log } from '../../protocol/model/log.ts'
 import { every, type Clock } from '../../protocol/model/runtime.ts'
-import { endOf } from '../../protocol/mqtt/certificates.ts'
+import { authoritiesDigest, certificatesIn, endOf } from '../../protocol/mqtt/certificates.ts'
 import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import { CertificateAnswer, type CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { hubUser, parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
@@ -21,6 +21,8 @@ export interface RenewalOptions {
   store: string
   /** The present certificate and its key, PEM. */
   client: { cert: string; key: string }
+  /** The authorities that the cloud has given, PEM. */
+  ca: string
   clock: Clock
   log: Log
   /** The present time, from whatever proves it: milliseconds since the Unix epoch. */
@@ -28,6 +30,8 @@ export interface RenewalOptions {
   newKey: () => Promise<NewKey>
   /** The next certificate is in use. */
   onRenewed?: (cert: string) => void
+  /** Other authorities are in use. */
+  onAuthorities?: (ca: string) => void
   /** Time between two attempts. */
   againMs: number
 }
@@ -36,12 +40,15 @@ export interface RenewalOptions {
 const DUE = 2 / 3
 
 /**
- * Renews the hub's certificate over MQTT (SPEC §2). The new key becomes valid with its certificate: until then the hub has the
+ * Renews the hub's certificate over MQTT (SPEC §2), and follows the authorities of the cloud. A certificate of a former authority
+ * is renewed at once. The new key becomes valid with its certificate: until then the hub has the
  * former pair, also after a power failure at any step.
  */
 export class Renewal {
   readonly #options: RenewalOptions
   #client: { cert: string; key: string }
+  #ca: string
+  #dueAt: number
   #transport: MqttTransport | undefined
   /** The key of the requests, until one is answered: any answer fits it. */
   #next: NewKey | undefined
@@ -50,12 +57,19 @@ export class Renewal {
   constructor(options: RenewalOptions) {
     this.#options = options
     this.#client = options.client
+    this.#ca = options.ca
+    this.#dueAt = dueAt(options.client.cert, options.ca)
     every(options.clock, options.againMs, () => void this.#renew())
   }
 
   /** The certificate and the key for the next connection. */
   client(): { cert: string; key: string } {
     return this.#client
+  }
+
+  /** The authorities for the next connection, PEM. */
+  ca(): string {
+    return this.#ca
   }
 
   /** Connections that also carry the renewal. */
@@ -82,24 +96,53 @@ export class Renewal {
   }
 
   async #renew(): Promise<void> {
-    const { now, newKey, hubId, log } = this.#options
-    if (this.#transport === undefined || now() < dueAt(this.#client.cert)) return
+    const { now, hubId, log } = this.#options
+    if (this.#transport === undefined) return
     try {
-      // Two attempts at once use one key.
-      this.#next ??= await (this.#making ??= newKey().finally(() => (this.#making = undefined)))
-      const request: CertificateRequest = { csr: this.#next.csr }
+      const csr = now() >= this.#dueAt ? await this.#request() : undefined
+      const request: CertificateRequest = { csr, ca: authoritiesDigest(this.#ca) }
       await this.#transport?.publish(upTopic(hubId, 'certificate'), JSON.stringify(request))
     } catch (error) {
       log.warn({ error: String(error) }, 'the hub could not ask for its next certificate')
     }
   }
 
+  async #request(): Promise<string> {
+    const { newKey } = this.#options
+    // Two attempts at once use one key.
+    this.#next ??= await (this.#making ??= newKey().finally(() => (this.#making = undefined)))
+    return this.#next.csr
+  }
+
   #take(payload: string): void {
-    const { hubId, store, log } = this.#options
     const answer = CertificateAnswer.safeParse(parseMessage(payload))
-    if (!answer.success || this.#next === undefined) return
+    if (!answer.success) return
+    const { ca, certificate } = answer.data
+    if (ca !== undefined) this.#takeAuthorities(ca)
+    if (certificate !== undefined) this.#takeCertificate(certificate)
+  }
+
+  #takeAuthorities(ca: string): void {
+    const { store, log, onAuthorities } = this.#options
+    try {
+      if (certificatesIn(ca).length === 0)
+        return log.warn({}, 'the cloud sent no certificate authority; the former ones stay')
+      replaceText(enrolmentFiles(store).ca, ca, 0o644)
+    } catch (error) {
+      return log.error({ error: String(error) }, 'the certificate authorities could not be stored')
+    }
+    this.#ca = ca
+    this.#dueAt = dueAt(this.#client.cert, ca)
+    onAuthorities?.(ca)
+    log.info({}, 'the hub trusts the present certificate authorities of the cloud')
+    // Only now the cloud may sign a certificate of a new authority.
+    void this.#renew()
+  }
+
+  #takeCertificate(cert: string): void {
+    const { hubId, store, log } = this.#options
+    if (this.#next === undefined) return
     const { key } = this.#next
-    const { certificate: cert } = answer.data
     try {
       const next = new X509Certificate(cert)
       const isLater = endOf(next) > endOf(new X509Certificate(this.#client.cert))
@@ -117,6 +160,7 @@ export class Renewal {
     }
     this.#next = undefined
     this.#client = { cert, key }
+    this.#dueAt = dueAt(cert, this.#ca)
     this.#options.onRenewed?.(cert)
     log.info(
       { until: new Date(endOf(new X509Certificate(cert))).toISOString() },
@@ -128,7 +172,18 @@ export class Renewal {
 /** The beginning of a certificate (PEM): the cloud had this date when it signed it. Milliseconds since the Unix epoch. */
 export const beginOf = (cert: string): number => Date.parse(new X509Certificate(cert).validFrom)
 
-function dueAt(cert: string): number {
+/** Whether the newest authority, which is the first, has signed a certificate. A damaged file of authorities proves nothing. */
+function isOfNewest(cert: string, ca: string): boolean {
+  try {
+    const [newest] = certificatesIn(ca)
+    return newest === undefined || new X509Certificate(cert).checkIssued(newest)
+  } catch {
+    return true
+  }
+}
+
+function dueAt(cert: string, ca: string): number {
+  if (!isOfNewest(cert, ca)) return 0
   const from = beginOf(cert)
   return from + (endOf(new X509Certificate(cert)) - from) * DUE
 }

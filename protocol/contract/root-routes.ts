@@ -50,17 +50,17 @@ export const rootRoutes = defineRoutes(
       at: 'GET /pki/ca.pem',
       response: z.string(),
       produces: 'application/x-pem-file',
-      summary: 'Read the certificate of the authority that signs the hubs’ certificates',
+      summary: 'Read the certificates of the authorities that sign the hubs’ certificates',
       description:
-        'PEM. A broker that accepts client certificates trusts this authority, and takes the common name (`hub-<id>`) as the user name.',
+        'PEM, the newest first. There is one authority, and a former one during a rotation. A broker that accepts client certificates trusts them, and takes the common name (`hub-<id>`) as the user name.',
     },
     'root.pki.crl': {
       at: 'GET /pki/crl.pem',
       response: z.string(),
       produces: 'application/x-pem-file',
-      summary: 'Read the list of revoked certificates',
+      summary: 'Read the lists of revoked certificates',
       description:
-        'PEM (RFC 5280). The list is made for this answer and may be used for 7 days. Expired certificates are not in it.',
+        'PEM (RFC 5280), one list for each authority. The lists are made for this answer and may be used for 7 days. Expired certificates are not in them.',
     },
     'root.releases.metadata': {
       at: 'GET /releases/metadata/{file}',

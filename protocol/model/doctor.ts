@@ -1,5 +1,6 @@
 import { counted } from './counted.ts'
 import type { NetworkAddress } from './address.ts'
+import { DAY_MS } from './times.ts'
 import { sleep, type Clock } from './runtime.ts'
 
 /**
@@ -60,7 +61,6 @@ const adviceOnError: Readonly<Record<string, string>> = {
 
 /** A check that does not end in time is a FAIL. */
 const LIMIT_MS = 20_000
-const DAY_MS = 86_400_000
 
 export interface DoctorProgram {
   part: DoctorReport['part']

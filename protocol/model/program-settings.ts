@@ -1,3 +1,4 @@
+import { DAY_MS } from './times.ts'
 import { z } from 'zod'
 import { bareHost } from './address.ts'
 import { wrap } from './wrap.ts'
@@ -53,7 +54,6 @@ export const numberText = (min: number, max: number) =>
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be between ${min} and ${max}`)
 
-export const DAY_MS = 24 * 3_600_000
 type NumberSetting = Setting<z.ZodType<number>>
 
 export const wholeNumber = (

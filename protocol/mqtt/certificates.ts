@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import { createHash, X509Certificate } from 'node:crypto'
 
 /** The time for checking certificates on a board with a possibly wrong clock. Milliseconds since the Unix epoch. */
 export interface CertificateTime {
@@ -164,3 +164,6 @@ export function certificatesIn(pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   return blocks.map((block) => new X509Certificate(block))
 }
+
+/** A hub reports by this digest which authorities (PEM) it trusts. */
+export const authoritiesDigest = (pem: string): string => createHash('sha256').update(pem).digest('hex')

@@ -145,12 +145,22 @@ export const StorageReport = z.object({
 })
 export type StorageReport = z.infer<typeof StorageReport>
 
-/** A hub asks for its next certificate (SPEC §2). PKCS #10, PEM. */
-export const CertificateRequest = z.object({ csr: z.string().max(8192) })
+/** A hub asks for its next certificate, or only compares the authorities that it trusts with those of the cloud (SPEC §2). */
+export const CertificateRequest = z.object({
+  /** PKCS #10, PEM. */
+  csr: z.string().max(8192).optional(),
+  /** SHA-256 of the authorities that the hub trusts, hexadecimal. Absent from an older hub. */
+  ca: z.string().max(64).optional(),
+})
 export type CertificateRequest = z.infer<typeof CertificateRequest>
 
-/** The hub's next certificate, PEM. The former one stays valid until its end. */
-export const CertificateAnswer = z.object({ certificate: z.string().max(8192) })
+/** The cloud's answer. PEM. */
+export const CertificateAnswer = z.object({
+  /** The hub's next certificate. The former one stays valid until its end. */
+  certificate: z.string().max(8192).optional(),
+  /** The authorities that the hub must trust, if they differ from those that it reported. */
+  ca: z.string().max(262_144).optional(),
+})
 export type CertificateAnswer = z.infer<typeof CertificateAnswer>
 
 /** Cloud → hub: a retired or revoked board must erase its secrets. Hub → cloud: it has (SPEC §2). */

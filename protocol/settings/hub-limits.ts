@@ -1,5 +1,4 @@
 import {
-  DAY_MS,
   defaultsOf,
   duration,
   inGroup,
@@ -10,6 +9,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../model/program-settings.ts'
+import { DAY_MS } from '../model/times.ts'
 
 /** Every limit of a hub. Tests change the plain numbers, which have no setting for operators. */
 

@@ -1,9 +1,9 @@
+import { DAY_MS } from '../../protocol/model/times.ts'
 import { z } from 'zod'
 import { faultTypes } from '../faults/fault-types.ts'
 
 /** The requests of the simulator's HTTP interface. All values are bounded, and unknown fields are refused. */
 
-const DAY_MS = 86_400_000
 const name = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,40}$/, 'must be a name such as bin-1, cabinet-2, fridge_1_left')

@@ -128,9 +128,10 @@ export class Board {
   }
 
   /** The board has exchanged a claim code. */
-  enrol(key: string, certificate: string): void {
+  enrol(key: string, { certificate, ca }: { certificate: string; ca: string }): void {
     replaceText(this.#files.key, key)
     replaceText(this.#files.certificate, certificate)
+    replaceText(this.#files.ca, ca)
     this.#renewal = undefined
   }
 
@@ -157,6 +158,7 @@ export class Board {
       hubId: this.#node.hubId,
       store: join(this.#folder, 'hub.sqlite'),
       client: { cert, key: readFileSync(this.#files.key, 'utf8') },
+      ca: readFileSync(this.#files.ca, 'utf8'),
       clock,
       log: silentLog,
       now,

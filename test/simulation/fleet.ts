@@ -64,6 +64,7 @@ export class Fleet {
     const cert = new X509Certificate(pem)
     const certificate = {
       user: cert.subject.replace('CN=', ''),
+      issuer: cert.issuer.replace('CN=', ''),
       serial: cert.serialNumber.toLowerCase(),
       from: beginOf(pem),
       until: endOf(cert),
@@ -93,7 +94,7 @@ export class Fleet {
     })
     const body = { claim_code: code, csr }
     const answer = await handlers['owner.hubs.enroll']({ body } as never)
-    hub.board!.enrol(key, (answer as { certificate: string }).certificate)
+    hub.board!.enrol(key, answer as { certificate: string; ca: string })
     this.revoked.delete(hubId)
     coverage.hit('board enrolled')
     const again = await handlers['owner.hubs.enroll']({ body } as never).catch((error: Error) => error)

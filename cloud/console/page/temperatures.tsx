@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../../protocol/model/times.ts'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
@@ -11,7 +12,6 @@ const ranges = [
   { name: 'Week', days: 7 },
   { name: 'Month', days: 31 },
 ] as const
-const DAY_MS = 86_400_000
 
 /** The hour of a day, or the day of a longer range, in the time of the hub. */
 const labelOf = (at: number, days: number, timeZone: string): string =>

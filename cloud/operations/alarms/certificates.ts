@@ -3,6 +3,7 @@ import { certificateSubject } from '../../../protocol/model/subject.ts'
 import { clearAlarm, everyOwner, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import { AUTHORITY, endOfAuthority } from '../../gateway/hub-certificates.ts'
 import { endOfReleases } from '../releases/releases.ts'
 import { recurring, type WorkKinds } from '../../platform/work/runner.ts'
 
@@ -11,6 +12,8 @@ export interface KnownCertificate {
   name: string
   /** Milliseconds since the Unix epoch. */
   endsAt: number
+  /** Time before its end at which the alarm begins. Absent: the value of the settings. */
+  warnMs?: number
 }
 
 const CHECK_MS = 10 * 60_000
@@ -23,15 +26,19 @@ export const certificateWork = (
   certificates: recurring(context, CHECK_MS, async () => {
     const endsAt = await endOfReleases(context.db.kysely)
     const releases = endsAt === undefined ? [] : [{ name: 'releases', endsAt }]
-    await checkCertificates(context, [...certificates(), ...releases])
+    const authority = await endOfAuthority(context.db.kysely)
+    const own = authority === undefined ? [] : [{ ...authority, name: AUTHORITY }]
+    await checkCertificates(context, [...certificates(), ...releases, ...own])
   }),
 })
 
 export function checkCertificates(context: CloudContext, known: readonly KnownCertificate[]): Promise<void> {
-  const latest = context.runtime.clock.now() + context.settings.certificateWarnMs
+  const now = context.runtime.clock.now()
   const kind = 'certificate_expiring' as const
   return context.db.transact(async (tx) => {
-    const ending = known.filter(({ endsAt }) => endsAt < latest)
+    const ending = known.filter(
+      ({ endsAt, warnMs = context.settings.certificateWarnMs }) => endsAt < now + warnMs,
+    )
     for (const owner of await everyOwner(tx))
       for (const { name, endsAt } of ending)
         await raiseAlarm(tx, context, {

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../../protocol/model/times.ts'
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import * as files from 'node:fs'
 import { join } from 'node:path'
@@ -66,7 +67,6 @@ export const storedSecret = (folder: string): string | undefined =>
     : undefined
 
 const DRAFT = '.backup-'
-const DAY_MS = 86_400_000
 
 /** Gives a private folder in DATA_DIR to `work` and removes it. Also removes folders that a killed process has left. */
 export async function inDraft<T>(

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../../protocol/model/times.ts'
 import { clearAlarm, everyOwner, raiseAlarm } from '../../events/alarms/alarms.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -13,7 +14,6 @@ export interface BackupSchedule {
 }
 
 const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 /** Time without a backup that raises `backup_overdue`. */
 const OVERDUE_MS = 36 * HOUR_MS
 

@@ -1,5 +1,5 @@
 import type { TemperatureSpan } from '../../../protocol/contract/owner-hubs.ts'
-import { DAY_MS } from '../../../protocol/model/program-settings.ts'
+import { DAY_MS } from '../../../protocol/model/times.ts'
 import { readTenures, within } from '../../platform/credentials/hub-access.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'

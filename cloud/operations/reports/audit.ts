@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../../protocol/model/times.ts'
 import { sql, type RawBuilder, type SqlBool } from 'kysely'
 import { auditColumns, type AuditRecord } from '../../../protocol/contract/owner-reports.ts'
 import { ApiError } from '../../platform/api-error.ts'
@@ -9,8 +10,6 @@ import { rangeIn, requireOrder, withinRange } from '../../platform/http/date-ran
 import type { Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
-
-const DAY_MS = 86_400_000
 
 /** The audit log: all of it for operators, and the part of an owner for its keys. */
 export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'> => ({

@@ -1,9 +1,10 @@
+import { DAY_MS } from '../../../protocol/model/times.ts'
+
 /** A day of the Gregorian calendar without a zone: `YYYY-MM-DD`. Such text sorts by time. */
 export type Day = string
 /** `YYYY-MM`. */
 export type Month = string
 
-const DAY_MS = 86_400_000
 const DAYS_OF_WEEK = 7
 const MONTHS_OF_YEAR = 12
 

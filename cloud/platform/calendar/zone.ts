@@ -1,6 +1,5 @@
+import { DAY_MS } from '../../../protocol/model/times.ts'
 import type { Day } from './days.ts'
-
-const DAY_MS = 86_400_000
 
 /** Whether this machine knows a time zone by that name. */
 export function isZone(name: string): boolean {

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { serverBounds } from '../../../protocol/model/bound-server.ts'
 import {
-  DAY_MS as DAY,
   days,
   defaultsOf,
   duration,
@@ -14,6 +13,7 @@ import {
   type SettingsOf,
   type SettingsTable,
 } from '../../../protocol/model/program-settings.ts'
+import { DAY_MS as DAY } from '../../../protocol/model/times.ts'
 import { LAST_CELL } from '../cells.ts'
 import { databaseLimits } from './database-limits.ts'
 import { gatewayLimits } from './gateway-limits.ts'
@@ -216,6 +216,7 @@ const hubLimits = limits('Hubs', {
   ),
   claimCodeMs: ms(DAY, 'Time for which a claim code can be used.', 30 * DAY),
   hubCertificateMs: ms(90 * DAY, 'Lifetime of a certificate of a hub.', 825 * DAY),
+  hubAuthorityDelayMs: ms(HOUR, 'Time for brokers to read a new authority, before it signs for hubs.', DAY),
   hubReturnMs: ms(
     2 * MINUTE,
     'Time that hubs have to report after the cloud begins to listen: after its start, after a standstill, and after a loss of the broker or the database. Until then the cloud ends nothing because of a silent hub.',

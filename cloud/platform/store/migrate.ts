@@ -152,6 +152,17 @@ export const numberedMigrations: readonly NumberedMigration[] = [
     },
   },
   { name: '0010-disputes', statements: () => [], concurrently: ['refunds_disputes'] },
+  {
+    // The first authority has signed all certificates so far.
+    name: '0011-authorities',
+    statements: (kind) => {
+      const int = kind === 'sqlite' ? 'integer' : 'bigint'
+      return [
+        `alter table hub_authority add column ends_at ${int}`,
+        `alter table hub_certificates add column authority ${int} not null default 1`,
+      ]
+    },
+  },
 ]
 
 /** The statement that creates a table. INT: an integer of 64 bits. */

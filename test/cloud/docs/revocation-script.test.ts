@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, onTestFinished } from 'vitest'
-import { openAuthority } from '../../../cloud/enrolment/authority.ts'
+import { openAuthorities } from '../../../cloud/enrolment/authority.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { revocationScript } from '../../support/mosquitto-spec.ts'
@@ -56,7 +56,7 @@ esac`,
   )
   writeFileSync(at('unit'), unit)
   const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-  const authority = await openAuthority(testContext(db, runtime))
+  const [authority] = await openAuthorities(testContext(db, runtime))
   const listOf = (...serials: string[]): Promise<string> =>
     authority.listRevoked(
       serials.map((serial) => ({ serial, revokedAt: now })),

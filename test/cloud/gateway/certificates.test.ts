@@ -2,7 +2,7 @@ import { connect as connectTls } from 'node:tls'
 import { MqttClient, type IClientOptions } from 'mqtt'
 import { sql } from 'kysely'
 import { expect, onTestFinished, test } from 'vitest'
-import { newSerial, openAuthority } from '../../../cloud/enrolment/authority.ts'
+import { newSerial, openAuthorities } from '../../../cloud/enrolment/authority.ts'
 import { revokeCertificates } from '../../../cloud/gateway/hub-certificates.ts'
 import { revokeHub } from '../../../cloud/enrolment/enrol.ts'
 import { startEmbeddedBroker } from '../../../cloud/gateway/broker-embedded.ts'
@@ -31,7 +31,7 @@ const openHubs = async (): Promise<CloudDatabase> => {
 async function world() {
   const db = await openHubs()
   const context = testContext(db, runtime)
-  const authority = await openAuthority(context)
+  const [authority] = await openAuthorities(context)
   const now = runtime.clock.now()
   const own = { from: now - DAY, until: now + DAY }
   const warnings: object[] = []
@@ -123,7 +123,7 @@ test('a certificate of another hub, another client id, or another user name is r
 
 test('certificates that expired, or that another authority signed, are refused', async () => {
   const { certify, connect, context } = await world()
-  const stranger = await openAuthority({ ...context, db: await openHubs() })
+  const [stranger] = await openAuthorities({ ...context, db: await openHubs() })
   const now = runtime.clock.now()
   for (const certificate of [
     await certify(1, { validity: { from: now - 2 * DAY, until: now - DAY } }),

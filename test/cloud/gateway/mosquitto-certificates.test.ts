@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { newSerial, openAuthority } from '../../../cloud/enrolment/authority.ts'
+import { newSerial, openAuthorities } from '../../../cloud/enrolment/authority.ts'
 import { sessionWork } from '../../../cloud/enrolment/end-sessions.ts'
 import { revokeHub } from '../../../cloud/enrolment/enrol.ts'
 import { SESSION_WORK } from '../../../cloud/gateway/hub-certificates.ts'
@@ -36,7 +36,7 @@ service('mosquitto')(
     const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
     for (const id of [1, 2]) await seedHub(db, id)
     const context = testContext(db, runtime)
-    const authority = await openAuthority(context)
+    const [authority] = await openAuthorities(context)
     const server = await authority.makeServer(['127.0.0.1'], validity)
     const [port] = (await freePorts(1)) as [number]
     /** The hubs that were ordered to erase their secrets. */

@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest'
 import { shutOut } from '../../../cloud/enrolment/enrol.ts'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
+import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../../protocol/mqtt/version.ts'
 import { SETTLED, World } from '../../world/gateway.ts'
 import { healthy } from '../../world/health.ts'
 import { alarm } from '../../world/scripted-hub.ts'
+import { uuid } from '../../support/uuid.ts'
 
 test('the cloud applies nothing from the open session of a hub whose certificate was revoked, and leaves the session', async () => {
   const { world, cloud, hub } = await World.connected()
@@ -72,4 +74,27 @@ test('a hub whose certificate is revoked is offline and accepts no order at once
   hub.heartbeat()
   await world.pass(SETTLED)
   expect(await state()).toEqual({ online: true, connected: true, acceptingOrders: true })
+})
+
+test('a hub whose certificate was revoked receives no command and no entry before its next heartbeat', async () => {
+  const { world, cloud, hub } = await World.connected()
+  const { db, runtime } = cloud.context
+  const cancel = (order: number) =>
+    db.transact((tx) => enqueue(tx, 1, { kind: 'order.cancel', order_id: uuid(order) }))
+  const order = { hubId: 1, body: { name: 'open_bin', bin: 2 }, actor: 'key:test' } as const
+  const commanded = async () => {
+    let outcome: string | undefined
+    void cloud.gateway.commands.send(order).then(({ kind }) => (outcome = kind))
+    await world.pass(50)
+    return outcome
+  }
+  hub.onCommand = () => ({ data: { door: 'open', duration_ms: 1200 } })
+  await cancel(1)
+  expect(await commanded()).toBe('executed')
+  const before = [hub.batches.length, hub.commands.length]
+  await db.kysely.updateTable('hubs').set({ revoked_at: runtime.clock.now() }).execute()
+  await cancel(2)
+  expect(await commanded()).toBe('offline')
+  await world.pass(SETTLED)
+  expect([hub.batches.length, hub.commands.length]).toEqual(before)
 })

@@ -189,7 +189,9 @@ onEachDatabase('the gateway’s store', (open) => {
   })
 
   describe('the outbox', () => {
-    const entries = async () => (await readEntries(context.db.kysely, 1, await epoch(), 1, 1000))!.entries
+    const hubOne = { hubId: 1, now: 0 }
+    const entries = async () =>
+      (await readEntries(context.db.kysely, hubOne, await epoch(), 1, 1000))!.entries
     const epoch = async () => (await readPosition(context.db.kysely, 1))!.epoch
 
     test('simultaneous transactions leave no gap and no duplicate number', async () => {
@@ -233,10 +235,10 @@ onEachDatabase('the gateway’s store', (open) => {
       const all = await entries()
       const at = await epoch()
       for (const through of [3, 2]) await context.db.transact((tx) => forgetEntries(tx, 1, at, through))
-      const { previousTag, ...rest } = (await readEntries(context.db.kysely, 1, at, 4, 10))!
+      const { previousTag, ...rest } = (await readEntries(context.db.kysely, hubOne, at, 4, 10))!
       expect(rest).toMatchObject({ base: 3, entries: [{ seq: 4 }] })
       expect(previousTag).toBe(all[2]!.tag)
-      expect(await readEntries(context.db.kysely, 1, at, 3, 10)).toBeUndefined()
+      expect(await readEntries(context.db.kysely, hubOne, at, 3, 10)).toBeUndefined()
       const ours = (cursor: number, tag: number) =>
         isOurHistory(context.db.kysely, 1, { epoch: at, cursor, tag })
       expect(await Promise.all([ours(3, all[2]!.tag), ours(4, all[3]!.tag), ours(2, 0)])).toEqual([

@@ -133,6 +133,20 @@ describe('a verdict about a firmware', () => {
     expect(bench.firmwareOutcomes).toEqual(['pending', 'done'])
   })
 
+  test('a line that flaps before its controller reports its firmware holds the rollout for ten minutes, not longer', () => {
+    const bench = hubWith()
+    for (const id of ['vending', 'cold']) bench.room.power('off', id)
+    expect(bench.runUntil(() => bench.passed.includes('core.before-firmware-BLK'), 15 * MINUTE)).toBe(true)
+    bench.room.power('off', 'bins')
+    for (let flap = 0; flap < 40; flap += 1) {
+      bench.run(25_000)
+      bench.room.power('on', 'bins')
+      bench.run(3000)
+      bench.room.power('off', 'bins')
+    }
+    expect(bench.firmwareOutcomes.slice(0, 2)).toEqual(['pending', 'done'])
+  })
+
   test('the time in which the process of the hub does not run is no silence of a controller', () => {
     const bench = hubWith()
     expect(bench.runUntil(() => switches(bench) === 1, 60 * MINUTE)).toBe(true)

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../../../protocol/model/times.ts'
 import type { DealStatus } from '../../../../protocol/contract/deals.ts'
 import type { DealTerms, TimeWindow, TriggerType } from '../../../../protocol/model/deal-terms.ts'
 import { weekdayOf } from '../../../platform/calendar/days.ts'
@@ -208,7 +209,6 @@ function coversTrigger(reward: Reward, triggers: readonly Trigger[]): boolean {
 function hasOpenDay({ terms, start, end }: Pick<Deal, 'start' | 'end'> & { terms: DealTerms }): boolean {
   const { weekdays, window } = terms
   if (weekdays === null || start === null || end === null) return true
-  const DAY_MS = 86_400_000
   const days = (Date.parse(end) - Date.parse(start)) / DAY_MS + 1
   const before = window !== null && crossesMidnight(window) ? 1 : 0
   // A week has every weekday.

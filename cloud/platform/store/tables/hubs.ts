@@ -85,7 +85,7 @@ export const hubTables = {
     .index('hubs_by_owner', ['owner_id'])
     .index('hubs_draining', ['draining_until'], 'draining_until is not null')
     .index('hubs_by_claim_code', ['claim_code_digest']),
-  /** The cloud's own certificate authority (`enrolment/authority.ts`). One row. */
+  /** The cloud's own certificate authority (`enrolment/authority.ts`), and a former one during a rotation. */
   hub_authority: defineTable({
     id: int.primaryKey.fixed,
     /** PEM. */
@@ -93,6 +93,8 @@ export const hubTables = {
     /** Its key (PKCS #8, PEM), sealed. */
     sealed_key: text,
     created_at: instant.fixed,
+    /** The end of the overlap with its successor; null if nobody rotates it. */
+    ends_at: instant.nullable,
   }),
   /** Certificates of hubs. A renewed one is valid beside its successor until its end. */
   hub_certificates: defineTable({
@@ -102,6 +104,8 @@ export const hubTables = {
     issued_at: instant.fixed,
     expires_at: instant.fixed,
     revoked_at: instant.nullable,
+    /** The authority that signed it. */
+    authority: int.fixed.default(1),
   })
     .index('hub_certificates_by_hub', ['hub_id'])
     .index('hub_certificates_by_end', ['expires_at']),

@@ -29,6 +29,7 @@ const pinned: Record<string, Record<CloudDatabase['kind'], string>> = {
   '0008-last-readings': { sqlite: 'ed010c24e8bfba9a', postgres: 'c16d8fd425750f19' },
   '0009-confirmed-contacts': { sqlite: 'e9126833c52fc8d6', postgres: 'a54dfdf1b7b65ae8' },
   '0010-disputes': { sqlite: '767c125c270a0c57', postgres: '61c128d9aee22e1b' },
+  '0011-authorities': { sqlite: '0293966889edbb25', postgres: '84e22d7a0fd37ac2' },
 }
 
 test('the released statements of schema 1 are unchanged', () => {

@@ -1,0 +1,78 @@
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { DAY_MS } from '../../protocol/model/times.ts'
+import { authorityRows } from '../enrolment/authority.ts'
+import { hubsWithout, retireFormer, rotateAuthority } from '../enrolment/rotation.ts'
+import { timestamp } from '../platform/calendar/timestamps.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import type { Queries } from '../platform/store/database.ts'
+import { endOf } from '../../protocol/mqtt/certificates.ts'
+import { X509Certificate } from 'node:crypto'
+import { recordAct, type CommandLine } from './command-line.ts'
+
+const usage = `Usage:
+  larder ca show
+  larder ca rotate [--overlap DAYS]
+  larder ca retire [--force]
+
+The cloud's own certificate authority, which signs the certificates of hubs. rotate requests a new authority. The running service
+makes it within seconds. Both are trusted during the overlap of 1 to 365 days (default 90). Hubs learn the new authority within an
+hour while they are connected, and then get a certificate of it. The embedded broker shows a certificate of the former authority
+until every enrolled hub has one of the new. At the end of the overlap the former authority is deleted. An external broker must
+read GET /pki/ca.pem within the first hour: the new authority signs no certificate of a hub before.
+
+show prints the authorities, the newest first, and the hubs without a certificate of the newest. retire deletes the former authority
+at once. Prints JSON. Status 1 if a rotation is in progress (rotate), or if there is no former authority or a hub has no certificate of the
+new one (retire; --force retires it, and these hubs need a new enrolment).`
+
+const DEFAULT_DAYS = 90
+
+/** The cloud's own certificate authority, for operators. */
+export const authorityCommands = (runtime: Runtime): CommandLine => ({
+  usage,
+  subcommands: {
+    show: { options: [], run: ({ q }) => show(q, runtime.clock.now()) },
+    rotate: {
+      options: ['overlap'],
+      async run({ q, db, options }) {
+        const days = Number(options['overlap'] ?? DEFAULT_DAYS)
+        if (!Number.isInteger(days) || days < 1 || days > 365)
+          throw new UsageError('--overlap takes a whole number of days from 1 to 365')
+        const now = runtime.clock.now()
+        await db.transact(async (tx) => {
+          await rotateAuthority(tx, now, days * DAY_MS)
+          await recordAct(tx.q, runtime, { action: 'ca.rotate', object: 'ca', detail: { days } })
+        })
+        return { requested: true, overlap_days: days, ...(await show(q, now)) }
+      },
+    },
+    retire: {
+      options: [],
+      flags: ['force'],
+      async run({ q, db, options }) {
+        const now = runtime.clock.now()
+        const force = options['force'] !== undefined
+        const { lost } = await db.transact(async (tx) => {
+          const ended = await retireFormer(tx, now, { force })
+          if (ended.retired.length === 0) throw new Error('there is no former authority')
+          const detail = { ids: ended.retired, hubs: ended.lost }
+          await recordAct(tx.q, runtime, { action: 'ca.retire', object: 'ca', detail })
+          return ended
+        })
+        return { retired_at: timestamp(now), hubs_to_enrol: lost, ...(await show(q, now)) }
+      },
+    },
+  },
+})
+
+async function show(q: Queries, now: number) {
+  const rows = await authorityRows(q)
+  const authorities = rows.map(({ id, certificate, created_at, ends_at }) => ({
+    id,
+    fingerprint: new X509Certificate(certificate).fingerprint256,
+    created_at: timestamp(created_at),
+    expires_at: timestamp(endOf(new X509Certificate(certificate))),
+    overlap_until: ends_at === null ? null : timestamp(ends_at),
+  }))
+  const [newest] = rows
+  return { authorities, hubs_without_newest: newest ? await hubsWithout(q, newest.id, now) : [] }
+}

@@ -1,0 +1,127 @@
+import { maySpeak } from '../gateway/draining.ts'
+import { appendAudit } from '../platform/audit/audit.ts'
+import { timestamp } from '../platform/calendar/timestamps.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
+import { schedule } from '../platform/work/queue.ts'
+import { done, type WorkKinds } from '../platform/work/runner.ts'
+import { authorityRows, createAuthority, type Authorities, type Authority } from './authority.ts'
+
+/**
+ * The rotation of the cloud's own authority. The command line requests it as due work, because only the service can seal the new
+ * key. Hubs compare their authorities with those of the cloud at each connection and each hour, and store
+ * the new ones. Then they ask for a certificate of the new authority. The embedded broker shows a certificate of the former one
+ * until every hub has that. At the end of the overlap the former authority is deleted.
+ */
+
+/**
+ * Due work that makes a requested authority, and deletes the former one at the end of the overlap. The subject contains the id of
+ * the authority that is replaced, and the overlap in milliseconds.
+ */
+const AUTHORITY_WORK = 'authority'
+
+/** Requests a new authority. The overlap begins when the service has made it. Throws during a rotation. */
+export async function rotateAuthority(tx: Tx, now: number, overlapMs: number): Promise<void> {
+  const [only, ...others] = await authorityRows(tx.q)
+  if (!only) throw new Error('there is no authority yet: the service makes it at the first enrolment')
+  if (others.length > 0) throw new Error('a rotation is in progress; larder ca retire ends it')
+  await schedule(tx, AUTHORITY_WORK, `${only.id} ${overlapMs}`, now)
+}
+
+/** Hubs that have a valid certificate, and none of the authority with this id. */
+export async function hubsWithout(q: Queries, authority: number, now: number): Promise<number[]> {
+  const rows = await q
+    .selectFrom('hub_certificates')
+    .innerJoin('hubs', 'hubs.id', 'hub_certificates.hub_id')
+    .select('hub_id')
+    .distinct()
+    .where('hub_certificates.revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .where((eb) => maySpeak(eb, now))
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('hub_certificates as next')
+            .select('next.serial')
+            .whereRef('next.hub_id', '=', 'hub_certificates.hub_id')
+            .where('next.authority', '=', authority)
+            .where('next.revoked_at', 'is', null),
+        ),
+      ),
+    )
+    .orderBy('hub_id')
+    .execute()
+  return rows.map(({ hub_id }) => hub_id)
+}
+
+/**
+ * Deletes former authorities: brokers accept none of their certificates any more. Certificates of hubs without a newer one are
+ * revoked, so their sessions end. Returns these hubs. `isDue`: only authorities whose overlap has ended.
+ */
+export async function retireFormer(
+  tx: Tx,
+  now: number,
+  { isDue = false, force = true } = {},
+): Promise<{ retired: number[]; lost: number[] }> {
+  const rows = await tx
+    .forUpdate(tx.q.selectFrom('hub_authority').selectAll().orderBy('id', 'desc'))
+    .execute()
+  const [newest, ...former] = rows
+  const ended = former.filter(({ ends_at }) => !isDue || (ends_at ?? 0) <= now).map(({ id }) => id)
+  if (!newest || ended.length === 0) return { retired: [], lost: [] }
+  const lost = await hubsWithout(tx.q, newest.id, now)
+  if (lost.length > 0 && !force)
+    throw new Error(
+      `these hubs have no certificate of the new authority and would need a new enrolment: ${lost.join(', ')}. --force retires it anyway`,
+    )
+  if (lost.length > 0)
+    await tx.q
+      .updateTable('hub_certificates')
+      .set({ revoked_at: now })
+      .where('hub_id', 'in', lost)
+      .where('authority', 'in', ended)
+      .where('revoked_at', 'is', null)
+      .execute()
+  await tx.q.deleteFrom('hub_authority').where('id', 'in', ended).execute()
+  return { retired: ended, lost }
+}
+
+export const authorityWork = (context: CloudContext): WorkKinds => ({
+  [AUTHORITY_WORK]: {
+    async run({ subject }) {
+      const { db, runtime } = context
+      const now = runtime.clock.now()
+      const [replaced, overlapMs] = subject.split(' ').map(Number) as [number, number]
+      const record = (tx: Tx, action: string, detail: Record<string, unknown>) =>
+        appendAudit(tx.q, runtime, {
+          actor: 'cloud',
+          object: 'ca',
+          result: 'executed',
+          hubId: null,
+          action,
+          detail,
+        })
+      const [newest] = await authorityRows(db.kysely)
+      if (newest?.id === replaced)
+        await createAuthority(context, replaced + 1, async (tx) => {
+          const row = tx.q.updateTable('hub_authority').where('id', '=', replaced)
+          await row.set({ ends_at: now + overlapMs }).execute()
+          await record(tx, 'ca.create', { id: replaced + 1, overlap_until: timestamp(now + overlapMs) })
+        })
+      await db.transact(async (tx) => {
+        const { retired, lost } = await retireFormer(tx, now, { isDue: true })
+        if (retired.length > 0) await record(tx, 'ca.retire', { ids: retired, hubs: lost })
+      })
+      const ends = (await authorityRows(db.kysely)).flatMap(({ ends_at }) => ends_at ?? [])
+      return ends.length > 0 ? { next: Math.min(...ends) } : done
+    },
+  },
+})
+
+/** The authority of the embedded broker's certificate: a former one while a hub may not know the newest. */
+export async function serverAuthority(q: Queries, authorities: Authorities, now: number): Promise<Authority> {
+  const [newest] = authorities
+  const former = authorities.at(-1)!
+  return former === newest || (await hubsWithout(q, newest.id, now)).length === 0 ? newest : former
+}
