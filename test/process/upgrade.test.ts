@@ -7,7 +7,7 @@ import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 import { OrderStatus as S } from '../../protocol/model/order-status.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { violationsOf } from '../invariants/check.ts'
-import { compileCommit, formerCommits, type Version } from '../support/former-versions.ts'
+import { formerCommits, installCommit, type Version } from '../support/former-versions.ts'
 import { missing, service, type Service } from '../support/services.ts'
 import { createAuditor, untilQuiet } from './chaos/collect.ts'
 import type { Customer } from './chaos/customer.ts'
@@ -25,19 +25,19 @@ const commits = formerCommits()
 const withHistory = (
   title: string,
   run: (known: { frozen: string; previous: string }) => Promise<void>,
-  needed?: Service,
+  needed: Service = 'packages',
 ): void => {
   if (typeof commits === 'string') test.skip(`${title} [${commits}]`, () => {})
-  else (needed ? service(needed) : test)(title, () => run(commits), 900_000)
+  else service(needed)(title, () => run(commits), 900_000)
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'larder-upgrade-'))
-const compiled = new Map<string, Version>()
+const installed = new Map<string, Version>()
 beforeAll(async () => {
-  if (typeof commits === 'string') return
+  if (typeof commits === 'string' || missing('packages') !== undefined) return
   for (const commit of new Set([commits.frozen, commits.previous])) {
     mkdirSync(join(folder, commit))
-    compiled.set(commit, await compileCommit(commit, join(folder, commit)))
+    installed.set(commit, await installCommit(commit, join(folder, commit)))
   }
 }, 1_800_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -203,8 +203,8 @@ async function upgradeWithOrders(from: Version): Promise<void> {
 
 for (const which of ['frozen', 'previous'] as const)
   withHistory(
-    `orders in every state of the programs of the ${which} commit end right after an upgrade, and after the loss of a card, a controller and a cloud`,
-    (known) => upgradeWithOrders(compiled.get(known[which])!),
+    `orders in every state of the packages of the ${which} commit end right after an upgrade, and after the loss of a card, a controller and a cloud`,
+    (known) => upgradeWithOrders(installed.get(known[which])!),
   )
 
 withHistory(
@@ -212,7 +212,7 @@ withHistory(
   async ({ previous }) => {
     const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
     onTestFinished(() => database.remove())
-    const { cloud, hub, seed } = compiled.get(previous)!
+    const { cloud, hub, seed } = installed.get(previous)!
     const commands = new Map<ProgramName, readonly string[]>([
       ['cloud-1', cloud],
       ['cloud-2', cloud],

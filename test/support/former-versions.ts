@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { readFileSync, symlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from './programs.ts'
 
@@ -25,16 +25,20 @@ export function formerCommits(): { frozen: string; previous: string } | string {
   }
 }
 
-/** The programs of a version, and the program that makes the demo's data for it. */
+/** The programs of an installed version, and the program that makes the demo's data for it. */
 export interface Version {
   cloud: readonly string[]
   hub: readonly string[]
   seed: readonly string[]
 }
 
+/** These packages go nowhere, so nothing compresses them. */
+const unpressed = { DPKG_DEB_COMPRESSOR_TYPE: 'none', GZIP: '-1' }
+
 /** Runs a program to its end. Rejects with its output if it fails. */
 function run(program: string, args: readonly string[], cwd: string): Promise<void> {
-  const child = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  const env = { ...process.env, ...unpressed }
+  const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
@@ -57,11 +61,8 @@ function hasModulesOf(tree: string): boolean {
   return Object.entries(locked(tree)).every(([path, { version }]) => present[path]?.version === version)
 }
 
-/**
- * Compiles a commit below `folder`. Its packages would contain the same programs; `test/process/package.test.ts`
- * proves them for the present commit, and packing takes a minute each.
- */
-export async function compileCommit(commit: string, folder: string): Promise<Version> {
+/** Makes the packages of a commit, and installs them below `folder`. */
+export async function installCommit(commit: string, folder: string): Promise<Version> {
   const root = packageRoot()
   const tree = join(folder, 'tree')
   await run('git', ['clone', '--quiet', '--shared', '--no-checkout', root, tree], root)
@@ -70,6 +71,21 @@ export async function compileCommit(commit: string, folder: string): Promise<Ver
   else await run('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund'], tree)
   const compile = ['node_modules/typescript/bin/tsc', '--project', 'tsconfig.json', '--noEmit', 'false']
   await run(process.execPath, [...compile, '--noCheck'], tree)
-  const program = (name: string): readonly string[] => [process.execPath, join(tree, '.build', `${name}.js`)]
-  return { cloud: program('cloud/main'), hub: program('edge/main'), seed: program('cloud/demo/seed') }
+  const installed = join(folder, 'installed')
+  await Promise.all(
+    ['cloud', 'hub'].map(async (name) => {
+      const packages = join(folder, name)
+      await run(process.execPath, ['.build/edge/packaging/main.js', name, '--out', packages], tree)
+      const debian = readdirSync(packages).find((each) => each.endsWith('.deb'))!
+      await run('dpkg-deb', ['--extract', join(packages, debian), installed], tree)
+    }),
+  )
+  const config = join(folder, 'none.json')
+  writeFileSync(config, '{}')
+  const larder = (part: string): string => join(installed, 'usr/lib/larder', part, 'larder')
+  return {
+    cloud: [larder('cloud'), 'cloud', '--config', config],
+    hub: [larder('hub'), 'edge', '--config', config],
+    seed: [process.execPath, join(tree, '.build/cloud/demo/seed.js')],
+  }
 }
