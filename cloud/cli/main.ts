@@ -1,5 +1,6 @@
 import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
+import '../../protocol/closed-output.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'

@@ -1,5 +1,6 @@
 import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
+import '../../protocol/closed-output.ts'
 import '../light-zod.ts'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'

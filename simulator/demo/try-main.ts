@@ -1,5 +1,6 @@
 import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
+import '../../protocol/closed-output.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
