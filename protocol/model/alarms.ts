@@ -243,8 +243,9 @@ const kinds = {
   refund_failed: {
     severity: 'warning',
     what: 'has a refund that failed',
-    remedy: 'Refund the customer in another way, or request the refund again.',
-    ends: 'at_once',
+    remedy:
+      'Request the refund again. If it fails again, pay the customer in another way, and acknowledge this alarm.',
+    ends: 'at_once_or_acknowledged',
   },
   payment_disputed: {
     severity: 'critical',

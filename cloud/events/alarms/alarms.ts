@@ -187,16 +187,24 @@ const reopen = (tx: Tx, { id }: AlarmRow, text: Pick<AlarmRow, 'message' | 'deta
     .returningAll()
     .executeTakeFirst()
 
+interface KnownAlarm {
+  id: string
+  endedAt: number | null
+  acknowledgedAt: number | null
+  details: Record<string, unknown>
+}
+
 /** The newest alarm of an incident, open or ended, under its lock. */
 export async function latestAlarm(
   tx: Tx,
   incident: Incident,
-): Promise<{ id: string; endedAt: number | null; details: Record<string, unknown> } | undefined> {
+): Promise<KnownAlarm | undefined> {
   const row = await latest(tx, keyOf(incident))
   return (
     row && {
       id: row.id,
       endedAt: row.cleared_at,
+      acknowledgedAt: row.acknowledged_at,
       details: JSON.parse(row.details) as Record<string, unknown>,
     }
   )
