@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
 import type { PageAssets } from '../../protocol/page-assets.ts'
+import { grantRole } from '../../cloud/platform/credentials/roles.ts'
 import { html, png } from '../cloud/support/media-samples.ts'
 import {
   type Browser,
@@ -15,6 +16,7 @@ import {
   weightOf,
 } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
+import { hubRow } from '../world/seeds.ts'
 import type { Service } from '../world/service.ts'
 import { PATIENCE_MS, type Served } from './served.ts'
 import { serveConsole, signInAt } from './served-console.ts'
@@ -107,6 +109,52 @@ describe('the owner’s console', () => {
 
       await hold(page, 'Open bin 1')
       await page.getByText('Open bin 1: done.').waitFor()
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'amounts have their currency, and a page reads the list of hubs once and the sales of a day once for all hubs',
+    async () => {
+      const { shop } = at
+      await shop.paidOrder({ 1: 1 })
+      const { db, runtime } = shop.context
+      // Hub 1 has the time zone UTC.
+      await db.kysely
+        .insertInto('hubs')
+        .values({ ...hubRow({ id: 2 }), timezone: 'UTC' })
+        .execute()
+      await grantRole(db.kysely, runtime, { identity: 'demo-owner', role: 'owner', hubs: [2] })
+      const page = await signIn('Owner', { width: 1400 }, '/keys')
+      const asked: string[] = []
+      page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+      const counted = (path: string): number => asked.filter((one) => one === `/api/v1${path}`).length
+      await page.goto(`${served.base}/console/today`)
+      await page.locator('[data-hub="2"]').waitFor()
+      // Yesterday, and the same days of the week before. Today is in the list of hubs.
+      expect(counted('/owners/sales')).toBe(3)
+
+      await page.goto(`${served.base}/console/deals`)
+      const form = page.locator('[data-card="new"]')
+      await form.getByLabel('Name').fill('Spring')
+      await form.getByLabel('Percent off').fill('10')
+      await form.getByRole('button', { name: 'Create' }).click()
+      await page.getByText('$0.00 given').waitFor()
+      await page.goto(`${served.base}/console/planogram/1`)
+      await page
+        .locator('[data-place="1/1/1"]')
+        .getByText(/row 1\/1\/1, \$\d+\.\d\d/)
+        .waitFor()
+      await page.goto(`${served.base}/console/orders`)
+      await page
+        .locator('[data-card="orders"]')
+        .getByText(/^\$\d+\.\d\d$/)
+        .waitFor()
+
+      asked.length = 0
+      await page.goto(`${served.base}/console/audit`)
+      await page.locator('[data-zone]').waitFor()
+      expect(counted('/owners/hubs')).toBe(1)
     },
     TEST_MS,
   )

@@ -8,7 +8,8 @@ import { attempt } from '../../../protocol/ui/notices.tsx'
 import { address, setQuery } from './address.ts'
 import { useData } from './data.ts'
 import { time, words } from './format.ts'
-import { Card, Field, Heading, HubSelect, Loaded, Nothing, useZone, ZoneNote } from './parts.tsx'
+import { useZone } from './hubs.ts'
+import { Card, Field, Heading, HubSelect, Loaded, Nothing, ZoneNote } from './parts.tsx'
 import { all, saveCsv } from './session.ts'
 
 const PAGE = 50

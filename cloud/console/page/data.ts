@@ -1,23 +1,42 @@
 import { signal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
 import { pause } from '../../../protocol/ui/live.ts'
+import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { awaySince, can, client, session } from './session.ts'
 
 /** Grows when shown data may be old: at an event, at intervals, and after an action. */
 const beat = signal(0)
 
-/** Reads all shown data again. */
-export const refresh = (): void => void (beat.value += 1)
+/** Reads all shown data again, after an action. */
+export function refresh(): void {
+  kept.clear()
+  beat.value += 1
+}
 
 const INTERVAL_MS = 20_000
 const AWAY_MS = 2_000
-/** Several events within this time cause one reading. */
-const GATHER_MS = 500
+/** Several events within this time cause one reading. The service answers a route 360 times a minute. */
+const GATHER_MS = 1_000
+
+/** Readings that seldom change, by their names. */
+const kept = new Map<string, { readAt: number; data: Promise<unknown> }>()
+const KEPT_MS = 60_000
+session.subscribe(() => kept.clear())
+
+/** Data that several parts of the console need and that seldom changes: they share one reading a minute. */
+export function keep<T>(name: string, load: () => Promise<T>): Promise<T> {
+  const known = kept.get(name)
+  if (known && epochMs() - known.readAt < KEPT_MS) return known.data as Promise<T>
+  const data = load()
+  kept.set(name, { readAt: epochMs(), data })
+  data.catch(() => kept.delete(name))
+  return data
+}
 
 async function beatAtIntervals(): Promise<never> {
   for (;;) {
     await pause(awaySince.value === null ? INTERVAL_MS : AWAY_MS)
-    if (!document.hidden && session.value) refresh()
+    if (!document.hidden && session.value) beat.value += 1
   }
 }
 
@@ -35,7 +54,7 @@ async function followEvents(): Promise<void> {
           isGathering = true
           void pause(GATHER_MS).then(() => {
             isGathering = false
-            refresh()
+            beat.value += 1
           })
         }
     } catch {
@@ -48,7 +67,7 @@ async function followEvents(): Promise<void> {
 
 /** Keeps the shown data current. */
 export function keepCurrent(): void {
-  document.addEventListener('visibilitychange', () => void (!document.hidden && refresh()))
+  document.addEventListener('visibilitychange', () => void (!document.hidden && (beat.value += 1)))
   void beatAtIntervals()
   void followEvents()
 }

@@ -1,17 +1,21 @@
 import type { Deal } from '../../../protocol/contract/deal-objects.ts'
-import { amount, count } from './format.ts'
+import { count, money } from './format.ts'
 
-/** Names of products by their numbers, for the sentence that describes a deal. */
-type Names = ReadonlyMap<number, string>
+/** What the sentence that describes a deal needs of its hub. */
+export interface DealWords {
+  /** Names of products by their numbers. */
+  names: ReadonlyMap<number, string>
+  currency: string | undefined
+}
 
-const nameOf = (id: number, named: Names): string => named.get(id) ?? `product ${id}`
+const nameOf = (id: number, { names }: DealWords): string => names.get(id) ?? `product ${id}`
 
-export function triggerText(trigger: Deal['triggers'][number], named: Names): string {
+export function triggerText(trigger: Deal['triggers'][number], words: DealWords): string {
   const { type, quantity, category, category_id, product_id } = trigger
   const group = category ?? (category_id === null ? 'any product' : `category ${category_id}`)
-  const what = product_id === null ? group : nameOf(product_id, named)
+  const what = product_id === null ? group : nameOf(product_id, words)
   const texts = {
-    SPEND: `a cart of ${amount(quantity ?? 0)}`,
+    SPEND: `a cart of ${money(quantity ?? 0, words.currency)}`,
     QUANTITY: `${quantity} × ${what}`,
     CATEGORY: what,
     ALWAYS: 'every cart',
@@ -20,15 +24,15 @@ export function triggerText(trigger: Deal['triggers'][number], named: Names): st
   return texts[type]
 }
 
-export function rewardText(reward: Deal['rewards'][number], named: Names): string {
+export function rewardText(reward: Deal['rewards'][number], words: DealWords): string {
   const { type, quantity, product_id, discount_pct_or_price: value } = reward
-  const what = product_id === null ? 'the cart' : nameOf(product_id, named)
+  const what = product_id === null ? 'the cart' : nameOf(product_id, words)
   const on = `${quantity === null ? '' : `${quantity} × `}${what}`
   const texts = {
     FREE_ITEM: `${on} free`,
     PERCENT_OFF: `${value} % off ${on}`,
-    AMOUNT_OFF: `${amount(value ?? 0)} off ${on}`,
-    FIXED_PRICE: `${on} for ${amount(value ?? 0)}`,
+    AMOUNT_OFF: `${money(value ?? 0, words.currency)} off ${on}`,
+    FIXED_PRICE: `${on} for ${money(value ?? 0, words.currency)}`,
     CHEAPEST_FREE: 'the cheapest unit free',
   }
   return texts[type]
@@ -37,11 +41,14 @@ export function rewardText(reward: Deal['rewards'][number], named: Names): strin
 const days = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
 
 /** A limit of a deal. Undefined if it limits nothing. */
-export function constraintText({ type, value }: Deal['constraints'][number]): string | undefined {
+export function constraintText(
+  { type, value }: Deal['constraints'][number],
+  { currency }: DealWords,
+): string | undefined {
   const times = count(Number(value), 'time')
   const texts = {
-    SALEAMT: `from a cart of ${amount(Number(value))}`,
-    MAXDISCOUNT: `at most ${amount(Number(value))} off`,
+    SALEAMT: `from a cart of ${money(Number(value), currency)}`,
+    MAXDISCOUNT: `at most ${money(Number(value), currency)} off`,
     MAXUSES: `at most ${times}`,
     MAXUSES_USER: `at most ${times} for each customer`,
     MAXUSES_DEVICE: `at most ${times} for each device`,

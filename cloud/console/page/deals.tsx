@@ -5,9 +5,10 @@ import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { address, setQuery } from './address.ts'
 import { Banners } from './banners.tsx'
 import { useData } from './data.ts'
-import { constraintText, rewardText, triggerText } from './deal-words.ts'
-import { amount } from './format.ts'
-import { act, Card, Field, Heading, HubSelect, Loaded, Nothing, useHubs } from './parts.tsx'
+import { constraintText, type DealWords, rewardText, triggerText } from './deal-words.ts'
+import { money } from './format.ts'
+import { useHubFacts, useHubs } from './hubs.ts'
+import { act, Card, Field, Heading, HubSelect, Loaded, Nothing } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
 
 /** The deals of a hub: what they ask, what they give, how often they were used. Its banners. */
@@ -28,7 +29,10 @@ export function DealsPage(): JSX.Element {
     )
   }, [hub])
   const products = useProducts(hub)
-  const named = new Map(products.map(({ id, name }) => [id, name]))
+  const words: DealWords = {
+    names: new Map(products.map(({ id, name }) => [id, name])),
+    currency: useHubFacts(hub).data?.currency,
+  }
   return (
     <>
       <Heading text="Deals and banners" />
@@ -47,9 +51,9 @@ export function DealsPage(): JSX.Element {
               <DealCard
                 key={deal.id}
                 deal={deal}
-                named={named}
+                words={words}
                 state={use.status}
-                uses={`used ${use.usage.total}${use.usage.limit === null ? '' : ` of ${use.usage.limit}`} times, ${amount(use.total_discount)} given`}
+                uses={`used ${use.usage.total}${use.usage.limit === null ? '' : ` of ${use.usage.limit}`} times, ${money(use.total_discount, words.currency)} given`}
               />
             ))}
           </div>
@@ -65,12 +69,13 @@ interface DealProps {
   deal: Deal
   state: string
   uses: string
-  /** Names of products by their numbers. */
-  named: ReadonlyMap<number, string>
+  words: DealWords
 }
 
-function DealCard({ deal, state, uses, named }: DealProps): JSX.Element {
-  const limits = deal.constraints.map(constraintText).filter((text) => text !== undefined)
+function DealCard({ deal, state, uses, words }: DealProps): JSX.Element {
+  const limits = deal.constraints
+    .map((one) => constraintText(one, words))
+    .filter((text) => text !== undefined)
   const { id, name, description, display_image, start, end, is_deal_active: isOn } = deal
   const params = { deal_id: id }
   const when = start === null && end === null ? 'always' : `${start ?? 'now'} to ${end ?? 'any day'}`
@@ -89,8 +94,8 @@ function DealCard({ deal, state, uses, named }: DealProps): JSX.Element {
       </div>
       {description !== null && <p class="break-words">{description}</p>}
       <p>
-        For {deal.triggers.map((one) => triggerText(one, named)).join(' and ')}:{' '}
-        {deal.rewards.map((one) => rewardText(one, named)).join(', ')}
+        For {deal.triggers.map((one) => triggerText(one, words)).join(' and ')}:{' '}
+        {deal.rewards.map((one) => rewardText(one, words)).join(', ')}
         {limits.length > 0 && <span class="quiet"> ({limits.join(', ')})</span>}
       </p>
       {can('promotions:write') && (

@@ -2,10 +2,13 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 
 /** Texts for people. */
 
-export const money = (cents: number, currency: string): string =>
-  new Intl.NumberFormat('en', { style: 'currency', currency }).format(cents / 100)
+/** `$3.78`. Until the currency is read: `3.78`. */
+export const money = (cents: number, currency: string | undefined): string =>
+  currency === undefined
+    ? amount(cents)
+    : new Intl.NumberFormat('en', { style: 'currency', currency }).format(cents / 100)
 
-/** `3.78`, without the currency. */
+/** `3.78`, for fields that a person edits. */
 export const amount = (cents: number): string => (cents / 100).toFixed(2)
 
 /** `3 rows`, `1 row`. */

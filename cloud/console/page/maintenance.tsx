@@ -5,18 +5,8 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { address, setQuery } from './address.ts'
 import { useData } from './data.ts'
 import { time } from './format.ts'
-import {
-  act,
-  Card,
-  Field,
-  Heading,
-  HubSelect,
-  Loaded,
-  Nothing,
-  useHubs,
-  useZone,
-  ZoneNote,
-} from './parts.tsx'
+import { useHubs, useZone } from './hubs.ts'
+import { act, Card, Field, Heading, HubSelect, Loaded, Nothing, ZoneNote } from './parts.tsx'
 import { all, ask, can, imageAt, session } from './session.ts'
 
 const PAGE = 20

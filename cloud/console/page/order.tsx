@@ -8,6 +8,7 @@ import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
 import { count, money, time } from './format.ts'
+import { readHubFacts } from './hubs.ts'
 import { OrderBadges } from './orders.tsx'
 import { act, Card, Heading, Link, Loaded } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
@@ -24,8 +25,7 @@ const kinds: Readonly<Record<OrderEvidence['evidence'][number]['kind'], IconNode
 export function OrderPage({ id }: { id: number }): JSX.Element {
   const found = useData(async () => {
     const order = await ask('GET /owners/orders/{order_id}', { params: { order_id: id } })
-    const hub = await ask('GET /owners/hubs/get_hub_info/', { query: { hub_id: order.hub_id } })
-    return { order, hub }
+    return { order, hub: await readHubFacts(order.hub_id) }
   }, [id])
   return (
     <>

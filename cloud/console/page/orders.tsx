@@ -8,8 +8,9 @@ import { Icon } from '../../../protocol/ui/icon.tsx'
 import { attempt } from '../../../protocol/ui/notices.tsx'
 import { address, go, setQuery } from './address.ts'
 import { useData } from './data.ts'
-import { amount, time, title } from './format.ts'
-import { Card, Field, Heading, HubSelect, Link, Loaded, Nothing, useHubs } from './parts.tsx'
+import { money, time, title } from './format.ts'
+import { readHubFacts, useHubs } from './hubs.ts'
+import { Card, Field, Heading, HubSelect, Link, Loaded, Nothing } from './parts.tsx'
 import { ask, saveCsv } from './session.ts'
 
 const PAGE = 30
@@ -46,15 +47,15 @@ const queryOf = ({ hub, search, from, to, status }: Filter & { hub: number }) =>
 interface Found {
   orders: OwnerOrder[]
   hasMore: boolean
-  /** Of the hub. */
-  timezone: string | undefined
+  /** The hub of the orders. */
+  hub: { timezone: string; currency: string } | undefined
 }
 
 /** The newest orders, at least `most`, page by page. */
 async function readOrders(filter: Filter, most: number): Promise<Found> {
   const { hub } = filter
-  if (hub === undefined) return { orders: [], hasMore: false, timezone: undefined }
-  const { timezone } = await ask('GET /owners/hubs/get_hub_info/', { query: { hub_id: hub } })
+  if (hub === undefined) return { orders: [], hasMore: false, hub: undefined }
+  const facts = await readHubFacts(hub)
   const orders: OwnerOrder[] = []
   let cursor: number | null = null
   do {
@@ -65,7 +66,7 @@ async function readOrders(filter: Filter, most: number): Promise<Found> {
     orders.push(...page.data)
     cursor = page.next_cursor
   } while (cursor !== null && orders.length < most)
-  return { orders, hasMore: cursor !== null, timezone }
+  return { orders, hasMore: cursor !== null, hub: facts }
 }
 
 /** Finds orders by number, product, day and state. */
@@ -116,7 +117,7 @@ export function OrdersPage(): JSX.Element {
         </form>
       </Card>
       <Loaded of={found}>
-        {({ orders, hasMore, timezone }) => (
+        {({ orders, hasMore, hub }) => (
           <Card name="orders">
             {orders.length === 0 ? (
               <Nothing>No order matches.</Nothing>
@@ -127,7 +128,7 @@ export function OrdersPage(): JSX.Element {
             )}
             <ul>
               {orders.map((order) => (
-                <OrderLine key={order.id} order={order} timezone={timezone} />
+                <OrderLine key={order.id} order={order} hub={hub} />
               ))}
             </ul>
             <div class="flex flex-wrap gap-2 mt-3">
@@ -180,18 +181,18 @@ export const OrderBadges = ({
   )
 }
 
-function OrderLine({ order, timezone }: { order: OwnerOrder; timezone: string | undefined }): JSX.Element {
+function OrderLine({ order, hub }: { order: OwnerOrder; hub: Found['hub'] }): JSX.Element {
   const { id, created_at, order_items: items, total_price_discounted } = order
   return (
     <li class="border-b border-base-300 py-1 grid gap-x-3 grid-cols-[auto_1fr_auto] sm:grid-cols-[5rem_11rem_1fr_auto_12rem] items-center text-sm">
       <Link to={`/orders/${id}`} class="link font-medium touch tabular-nums">
         {id}
       </Link>
-      <span class="quiet">{time(created_at, timezone)}</span>
+      <span class="quiet">{time(created_at, hub?.timezone)}</span>
       <span class="col-span-3 sm:col-span-1 order-last sm:order-none min-w-0 break-words">
         {items.map(({ qty, name }) => `${qty} × ${name}`).join(', ')}
       </span>
-      <span class="tabular-nums text-right">{amount(total_price_discounted)}</span>
+      <span class="tabular-nums text-right">{money(total_price_discounted, hub?.currency)}</span>
       <span class="col-span-3 sm:col-span-1 order-last sm:order-none">
         <OrderBadges {...order} />
       </span>

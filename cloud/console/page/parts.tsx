@@ -4,8 +4,8 @@ import { useEffect } from 'preact/hooks'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { attempt } from '../../../protocol/ui/notices.tsx'
 import { go, hrefOf } from './address.ts'
-import { type Data, refresh, useData } from './data.ts'
-import { ask } from './session.ts'
+import { type Data, refresh } from './data.ts'
+import { useHubs } from './hubs.ts'
 
 /** Parts that several pages use. */
 
@@ -110,20 +110,6 @@ export const severityLooks = severities
 export const act = async (what: string, work: () => Promise<unknown>): Promise<void> => {
   await attempt(what, work)
   refresh()
-}
-
-/** The hubs of the person. */
-export const useHubs = () => useData(() => ask('GET /owners/hubs'), ['hubs'])
-
-/** The time zone of a hub. Without a hub: that of the first hub that the person reaches. */
-export function useZone(hubId?: number): string | undefined {
-  const { data: hubs } = useHubs()
-  const id = hubId ?? hubs?.[0]?.id
-  const read = async () =>
-    id === undefined
-      ? undefined
-      : (await ask('GET /owners/hubs/get_hub_info/', { query: { hub_id: id } })).timezone
-  return useData(read, ['zone', id]).data
 }
 
 /** Names the time zone of the times on a page. */

@@ -1,5 +1,6 @@
 import type { Row } from './csv.ts'
-import { amount } from './format.ts'
+import { money } from './format.ts'
+import { readHubFacts } from './hubs.ts'
 import { all, ask } from './session.ts'
 
 /** A row of a hub with its product. */
@@ -17,6 +18,8 @@ export interface Place {
   blocked: boolean
   blocked_reason: string | null
   image_url: string
+  /** Of its prices. */
+  currency: string
 }
 
 /** Columns of the export. */
@@ -38,7 +41,7 @@ export const columns = [
 export async function readPlaces(hub: number): Promise<{ hub: { name: string }; places: Place[] }> {
   const query = { hub_id: hub }
   const [info, facings, products, pictures] = await Promise.all([
-    ask('GET /owners/hubs/get_hub_info/', { query }),
+    readHubFacts(hub),
     ask('GET /owners/hubs/facings', { query }),
     ask('GET /owners/hub_inventory/', { query }),
     all('GET /hubs/{hub_id}/products', { params: query }),
@@ -63,6 +66,7 @@ export async function readPlaces(hub: number): Promise<{ hub: { name: string }; 
       blocked,
       blocked_reason,
       image_url: images.get(product_id) ?? '',
+      currency: info.currency,
     }
   })
   return { hub: info, places }
@@ -96,7 +100,7 @@ export function changesOf(places: readonly Place[], rows: readonly Row[], hub: n
 }
 
 function changesAt(place: Place, hub: number, number: (name: string) => number | undefined): Change[] {
-  const { cabinet, shelf, row, name, product_id } = place
+  const { cabinet, shelf, row, name, product_id, currency } = place
   const params = { product_id }
   const [quantity, price, purchase] = [number('quantity'), number('price'), number('purchase_price')]
   const counted: Change[] =
@@ -114,7 +118,7 @@ function changesAt(place: Place, hub: number, number: (name: string) => number |
       ? []
       : [
           {
-            text: `${name}: price ${amount(price)} instead of ${amount(place.price)}`,
+            text: `${name}: price ${money(price, currency)} instead of ${money(place.price, currency)}`,
             run: () => ask('PUT /owners/product/{product_id}/update_price', { params, body: { price } }),
           },
         ]
@@ -123,7 +127,7 @@ function changesAt(place: Place, hub: number, number: (name: string) => number |
       ? []
       : [
           {
-            text: `${name}: purchase price ${amount(purchase)} instead of ${amount(place.purchase_price)}`,
+            text: `${name}: purchase price ${money(purchase, currency)} instead of ${money(place.purchase_price, currency)}`,
             run: () =>
               ask('PUT /owners/product/{product_id}/update_purchase_price', {
                 params,

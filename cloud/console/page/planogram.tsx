@@ -11,7 +11,7 @@ import { address, setQuery } from './address.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'
 import { rowsOf } from './csv.ts'
 import { refresh, useData } from './data.ts'
-import { amount, count, words } from './format.ts'
+import { amount, count, money, words } from './format.ts'
 import { columns, type Change, changesOf, type Place, readPlaces } from './places.ts'
 import { act, Card, Heading, Link, Loaded, Nothing } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
@@ -118,7 +118,7 @@ function PlaceLine({ hub, place, isRefill }: LineProps): JSX.Element {
         <div class="grow min-w-0">
           <p class="font-medium break-words">{name}</p>
           <p class="text-sm quiet">
-            row {keyOf(place)}, {amount(price)}
+            row {keyOf(place)}, {money(price, place.currency)}
             {blocked && <span class="bad"> blocked: {words(blocked_reason ?? 'unknown')}</span>}
           </p>
           <progress
@@ -216,7 +216,7 @@ function PriceForm({ place }: { place: Place }): JSX.Element {
   function save(event: SubmitEvent): void {
     const texts = textsOf(event)
     const [sale, purchase] = [centsOf(texts['price']), centsOf(texts['purchase'])]
-    void act(`Price of ${name}: ${amount(sale)}`, async () => {
+    void act(`Price of ${name}: ${money(sale, place.currency)}`, async () => {
       if (sale !== price)
         await ask('PUT /owners/product/{product_id}/update_price', { params, body: { price: sale } })
       if (purchase !== purchase_price)
@@ -234,7 +234,7 @@ function PriceForm({ place }: { place: Place }): JSX.Element {
     <form class="flex flex-wrap gap-2 items-end mt-2" onSubmit={save}>
       {fields.map(([field, label, cents]) => (
         <label key={field} class="grid text-sm">
-          {label}
+          {label} ({place.currency})
           <input
             name={field}
             type="number"

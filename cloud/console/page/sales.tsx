@@ -5,8 +5,9 @@ import type { Api } from '../../../protocol/client/client.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { attempt } from '../../../protocol/ui/notices.tsx'
 import { address, setQuery } from './address.ts'
-import { type Data, useData } from './data.ts'
+import { useData } from './data.ts'
 import { addDays, money, title, today } from './format.ts'
+import { useHubFacts } from './hubs.ts'
 import { Card, Field, Figure, Heading, HubSelect, Loaded, Nothing } from './parts.tsx'
 import { Plot, plotColors } from './plot.tsx'
 import { ask, saveCsv } from './session.ts'
@@ -24,18 +25,10 @@ const ranges = [
   { name: 'A year', from: -364, to: 0 },
 ] as const
 
-/** The present day at a hub, or at the first hub. */
-const useHubDay = (hub: number | undefined): Data<string> =>
-  useData(async () => {
-    const id = hub ?? (await ask('GET /owners/hubs'))[0]?.id
-    if (id === undefined) return today()
-    return today((await ask('GET /owners/hubs/get_hub_info/', { query: { hub_id: id } })).timezone)
-  }, ['day', hub])
-
 export function SalesPage(): JSX.Element {
   const hub = Number(address.value.query.get('hub')) || undefined
-  const found = useHubDay(hub)
-  return <Loaded of={found}>{(day) => <Sales day={day} hub={hub} />}</Loaded>
+  const facts = useHubFacts(hub)
+  return <Loaded of={facts}>{(known) => <Sales day={today(known?.timezone)} hub={hub} />}</Loaded>
 }
 
 /** Sales of any range of days: figures, a plot and a table by time, product, category or hub. */

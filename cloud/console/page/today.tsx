@@ -3,41 +3,10 @@ import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import type { FleetHub, RestockRow } from '../../../protocol/contract/owner-reports.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
-import { addDays, ago, count, money, shortDay, title, today, weekday } from './format.ts'
+import { addDays, ago, count, money, shortDay, title, weekday } from './format.ts'
 import { act, Card, Figure, Heading, Link, Loaded, Nothing, severityLooks } from './parts.tsx'
 import { all, ask, can } from './session.ts'
-
-/** Revenue of a hub by its own calendar, in cents. */
-interface HubSales {
-  /** The present day at the hub. */
-  day: string
-  currency: string
-  today: number
-  yesterday: number
-  /** The same weekdays of the week before. */
-  todayBefore: number
-  yesterdayBefore: number
-  ordersYesterday: number
-}
-
-/** Sales of the last days of a hub. Its days are those of its time zone. */
-async function readSales(hubId: number): Promise<HubSales> {
-  const { timezone } = await ask('GET /owners/hubs/get_hub_info/', { query: { hub_id: hubId } })
-  const day = today(timezone)
-  const { currency, data } = await ask('GET /owners/sales', {
-    query: { hub_id: hubId, from: addDays(day, -8), to: day },
-  })
-  const at = (days: number): number => data.at(days - 1)?.gross_revenue ?? 0
-  return {
-    day,
-    currency,
-    today: at(0),
-    yesterday: at(-1),
-    todayBefore: at(-7),
-    yesterdayBefore: at(-8),
-    ordersYesterday: data.at(-2)?.total_orders ?? 0,
-  }
-}
+import { type HubSales, readHubSales } from './today-sales.ts'
 
 interface Now {
   fleet: FleetHub[]
@@ -54,10 +23,7 @@ async function readNow(): Promise<Now> {
     can('inventory:read') ? all('GET /owners/restock', { query: { limit: 100 } }) : null,
   ])
   const counted = fleet.filter(({ hub_id }) => can('analytics:read', hub_id))
-  const sales = await Promise.all(
-    counted.map(async ({ hub_id }) => [hub_id, await readSales(hub_id)] as const),
-  )
-  return { fleet, alarms, restock, sales: sales.length === 0 ? null : new Map(sales) }
+  return { fleet, alarms, restock, sales: counted.length === 0 ? null : await readHubSales(counted) }
 }
 
 /** `12 % more than on the Wednesday before ($80.10)`. */
@@ -72,9 +38,8 @@ function Sales({ sales }: { sales: ReadonlyMap<number, HubSales> }): JSX.Element
   const rows = [...sales.values()]
   // Hubs in other time zones may have another day for some hours.
   const { currency, day } = rows[0]!
-  const same = rows.filter((row) => row.currency === currency)
   const sum = (key: Exclude<keyof HubSales, 'currency' | 'day'>): number =>
-    same.reduce((total, row) => total + row[key], 0)
+    rows.reduce((total, row) => total + row[key], 0)
   return (
     <>
       <Figure name="yesterday" label="Yesterday" value={money(sum('yesterday'), currency)}>
