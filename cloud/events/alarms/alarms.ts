@@ -195,10 +195,7 @@ interface KnownAlarm {
 }
 
 /** The newest alarm of an incident, open or ended, under its lock. */
-export async function latestAlarm(
-  tx: Tx,
-  incident: Incident,
-): Promise<KnownAlarm | undefined> {
+export async function latestAlarm(tx: Tx, incident: Incident): Promise<KnownAlarm | undefined> {
   const row = await latest(tx, keyOf(incident))
   return (
     row && {
