@@ -187,15 +187,8 @@ const reopen = (tx: Tx, { id }: AlarmRow, text: Pick<AlarmRow, 'message' | 'deta
     .returningAll()
     .executeTakeFirst()
 
-interface KnownAlarm {
-  id: string
-  endedAt: number | null
-  acknowledgedAt: number | null
-  details: Record<string, unknown>
-}
-
 /** The newest alarm of an incident, open or ended, under its lock. */
-export async function latestAlarm(tx: Tx, incident: Incident): Promise<KnownAlarm | undefined> {
+export async function latestAlarm(tx: Tx, incident: Incident) {
   const row = await latest(tx, keyOf(incident))
   return (
     row && {
