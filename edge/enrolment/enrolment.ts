@@ -11,7 +11,7 @@ export const enrolmentFiles = (store: string) => {
     certificate: at('hub.crt'),
     ca: at('ca.crt'),
     enrolment: at('enrolment.json'),
-    /** An exchange of a claim code whose answer is not stored yet. */
+    /** An exchange of a claim code without a stored answer. */
     attempt: at('enrolment.attempt.json'),
     /** Used if the setting HARDWARE is absent. */
     hardware: at('hardware.json'),

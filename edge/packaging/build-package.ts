@@ -112,7 +112,7 @@ function put(file: string, folder: string): void {
   copyFileSync(file, join(folder, file.split('/').at(-1)!))
 }
 
-/** Places the bundled programs. Returns the folders of the packages in them, and of those that stay separate. */
+/** Places the bundled programs. Returns the folders of the packages in them, and of the separate packages. */
 async function placeCode(
   root: string,
   program: string,

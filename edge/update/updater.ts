@@ -109,7 +109,7 @@ interface Failure {
   error: string
 }
 
-/** Ends an update whose new version has not run. The journal is unchanged. */
+/** Ends an update before its new version has run. The journal is unchanged. */
 async function stay(world: UpdaterWorld, { to, from, error }: Failure): Promise<void> {
   world.log.error({ version: to.version, error }, 'the switch failed, and the former version continues')
   try {
