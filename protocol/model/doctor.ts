@@ -248,10 +248,11 @@ export function certificateFinding(
   endsAt: number,
   now: number,
   advice = 'Renew the certificate, and install its file.',
+  warnMs = 14 * DAY_MS,
 ): Finding {
   const day = new Date(endsAt).toISOString().slice(0, 10)
   if (endsAt < now) return fail(`the certificate ${name} has expired on ${day}`, advice)
-  if (endsAt < now + 14 * DAY_MS) return warn(`the certificate ${name} expires on ${day}`, advice)
+  if (endsAt < now + warnMs) return warn(`the certificate ${name} expires on ${day}`, advice)
   return ok(`the certificate ${name} is valid until ${day}`)
 }
 

@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { BUILD, PRODUCT_VERSION } from '../../../protocol/build.ts'
 import { counted } from '../../../protocol/model/counted.ts'
+import { endOfAuthority } from '../../gateway/hub-certificates.ts'
 import {
+  certificateFinding,
   clockFinding,
   diskChecks,
   fail,
@@ -278,6 +280,19 @@ const stateChecks = (database: FindDatabase, { clock }: Runtime): Checks => {
           ? ok('no critical alarm is open')
           : warn(`${counted(count, 'open alarm')} with severity critical`, 'Read larder alarms list.'),
     ),
+    async authority() {
+      const db = await database()
+      const known = db && (await endOfAuthority(db.kysely))
+      return known
+        ? certificateFinding(
+            'of the authority of the hubs',
+            known.endsAt,
+            clock.now(),
+            'Run larder ca rotate (page “Rotate secrets”).',
+            known.warnMs,
+          )
+        : undefined
+    },
     hubs: judged('select count(*) as count from hubs where retired_at is null', (count) =>
       count > 0
         ? ok(`${counted(count, 'hub')} registered`)

@@ -86,6 +86,17 @@ const certificate =
     writeFileSync(join(folder, 'key.pem'), key)
     return { MQTT_CERT: join(folder, 'cert.pem'), MQTT_KEY: join(folder, 'key.pem') }
   }
+/** The authority of the hubs, with a certificate that ends on this day. */
+const authority =
+  (toDay: number): Plant =>
+  async ({ db }) => {
+    const made = makeAuthority({ fromDay: -100, toDay })
+    const certificate = made.ca
+    made.remove()
+    const row = { id: 1, certificate, sealed_key: 'sealed', created_at: 0, ends_at: null }
+    await db.kysely.insertInto('hub_authority').values(row).execute()
+    return {}
+  }
 const issuer = async (aheadMs: number) => {
   const origin = `http://127.0.0.1:${await server(aheadMs)}`
   return { IDENTITY_ISSUER: origin, IDENTITY_JWKS_URL: `${origin}/keys` }
@@ -214,6 +225,9 @@ const faults: readonly [fault: string, check: string, result: CheckResult, plant
     'WARN',
     run(`insert into due_work (kind, subject, due_at, attempts) values ('a', 'b', ${now - 3_600_000}, 0)`),
   ],
+  ['an authority that ends in 19 years', 'authority', 'OK', authority(19 * 365)],
+  ['an authority that ends in 170 days', 'authority', 'WARN', authority(170)],
+  ['an authority that has expired', 'authority', 'FAIL', authority(-1)],
   ['no hubs', 'hubs', 'WARN', () => ({})],
   ['no contacts', 'contacts', 'WARN', () => ({})],
 ]

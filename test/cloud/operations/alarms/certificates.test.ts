@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { checkCertificates } from '../../../../cloud/operations/alarms/certificates.ts'
+import { createAuthority } from '../../../../cloud/enrolment/authority.ts'
+import { certificateWork, checkCertificates } from '../../../../cloud/operations/alarms/certificates.ts'
 import { certificateAdopted } from '../../../../cloud/operations/alarms/hub-alarms.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { openShop } from '../../../world/shop.ts'
@@ -32,6 +33,25 @@ onEachDatabase('certificates of the cloud', (open) => {
     await check(90, 100)
     clock.advance(3 * 3_600_000)
     expect((await alarms()).filter(({ cleared_at }) => cleared_at === null)).toEqual([])
+  })
+
+  test('the authority of the hubs is an alarm of every owner in its last 180 days, until it is rotated', async () => {
+    const { context, clock } = await openShop(await open())
+    const check = certificateWork(context, () => [])['certificates']!
+    const openAlarms = async () => {
+      await check.run({ kind: 'certificates', subject: '', attempts: 1 })
+      const alarms = context.db.kysely.selectFrom('alarms').select('subject')
+      const rows = alarms.where('kind', '=', 'certificate_expiring').where('cleared_at', 'is', null)
+      return (await rows.execute()).map(({ subject }) => subject)
+    }
+    const { length: owners } = await context.db.kysely.selectFrom('owners').select('id').execute()
+    await createAuthority(context, 1)
+    clock.advance((20 * 365 - 181) * DAY)
+    expect(await openAlarms()).toEqual([])
+    clock.advance(2 * DAY)
+    expect(await openAlarms()).toEqual(Array.from({ length: owners }, () => 'certificate ca'))
+    await createAuthority(context, 2)
+    expect(await openAlarms()).toEqual([])
   })
 
   test('each certificate that was stored again after a restore is an alarm of its hub, with the remedy', async () => {
