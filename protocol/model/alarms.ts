@@ -243,9 +243,8 @@ const kinds = {
   refund_failed: {
     severity: 'warning',
     what: 'has a refund that failed',
-    remedy:
-      'Request the refund again. If it fails again, pay the customer in another way, and acknowledge this alarm.',
-    ends: 'at_once_or_acknowledged',
+    remedy: 'Refund the customer in another way, or request the refund again.',
+    ends: 'at_once',
   },
   payment_disputed: {
     severity: 'critical',

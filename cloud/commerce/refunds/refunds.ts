@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { leftOf, type Share } from './shares.ts'
-import { clearAlarm, latestAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
+import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { post } from '../ledger/ledger.ts'
 import { refreshPoints } from '../ledger/points.ts'
@@ -213,7 +213,7 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
 
 /**
  * Raises an alarm if the processor has refused a refund of an order and no later refund has returned that
- * money; otherwise clears it. A person who acknowledges the alarm has settled the refunds that had failed by then.
+ * money; otherwise clears it.
  */
 async function reportFailedRefund(
   tx: Tx,
@@ -223,29 +223,21 @@ async function reportFailedRefund(
 ): Promise<void> {
   const rows = await tx.q
     .selectFrom('refunds')
-    .select(['id', 'item_id', 'amount', 'status', 'failure_reason', 'updated_at'])
+    .select(['id', 'item_id', 'amount', 'status', 'failure_reason'])
     .where('order_id', '=', order.id)
     .where('reason', 'not in', ['processor', 'dispute'])
     .orderBy('id')
     .execute()
   if (rows.every(({ status }) => status !== 'failed')) return
   const latest = new Map(rows.map((row) => [row.item_id, row]))
-  const failed = isWholeBack ? [] : [...latest.values()].filter(({ status }) => status === 'failed')
+  const failed = isWholeBack ? undefined : [...latest.values()].find(({ status }) => status === 'failed')
   const incident = { hubId: order.hub_id, kind: 'refund_failed', subject: `order ${order.id}` } as const
-  const settledAt = failed.length > 0 && (await latestAlarm(tx, incident))?.acknowledgedAt
-  const open = failed.filter(({ updated_at: at }) => typeof settledAt !== 'number' || at >= settledAt)
-  const last = open.toSorted((one, other) => one.updated_at - other.updated_at || one.id - other.id).at(-1)
-  if (last)
+  if (failed)
     await raiseAlarm(tx, context, {
       ...incident,
       soldBy: order.owner_id,
-      detail: last.failure_reason ?? '',
-      details: {
-        refund_id: last.id,
-        amount: open.reduce((sum, { amount }) => sum + amount, 0),
-        reason: last.failure_reason,
-      },
-      refreshes: true,
+      detail: failed.failure_reason ?? '',
+      details: { refund_id: failed.id, amount: failed.amount, reason: failed.failure_reason },
     })
   // A pending retry has not returned the money yet.
   else if (isWholeBack || [...latest.values()].every(({ status }) => status === 'succeeded'))

@@ -188,13 +188,15 @@ const reopen = (tx: Tx, { id }: AlarmRow, text: Pick<AlarmRow, 'message' | 'deta
     .executeTakeFirst()
 
 /** The newest alarm of an incident, open or ended, under its lock. */
-export async function latestAlarm(tx: Tx, incident: Incident) {
+export async function latestAlarm(
+  tx: Tx,
+  incident: Incident,
+): Promise<{ id: string; endedAt: number | null; details: Record<string, unknown> } | undefined> {
   const row = await latest(tx, keyOf(incident))
   return (
     row && {
       id: row.id,
       endedAt: row.cleared_at,
-      acknowledgedAt: row.acknowledged_at,
       details: JSON.parse(row.details) as Record<string, unknown>,
     }
   )

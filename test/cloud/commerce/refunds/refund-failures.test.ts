@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
-import { acknowledgeAlarm } from '../../../../cloud/events/alarms/alarms.ts'
 import { refundItem, refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor, type OpenBankShop } from '../../support/each-processor.ts'
 import type { Shop } from '../../../world/shop.ts'
@@ -38,15 +37,6 @@ const down: (real: Refund) => Refund = () => () => Promise.reject(new ProcessorU
 const late: (real: Refund) => Refund = (real) => async (request) => {
   await real(request)
   throw new ProcessorUnavailable('time out')
-}
-
-/** Refuses each refund for the next reason. */
-const refusing = (reasons: readonly string[]): ((real: Refund) => Refund) => {
-  let count = 0
-  return () => () => {
-    const failureReason = reasons[count++]!
-    return Promise.resolve({ ref: `re_refused_${count}`, status: 'failed', failureReason })
-  }
 }
 
 /** Cents that the processor returned of its only payment. */
@@ -98,59 +88,6 @@ onEachProcessor('failing refunds', (open) => {
     // Both are done now: a new request is a new refund.
     expect(await line()).toMatchObject({ amount: 171, paymentStatus: 'refunded' })
     expect(await returned(shop)).toBe(541)
-  })
-
-  test('the alarm of a failed refund ends when a person acknowledges it, and returns only with a further failure', async () => {
-    const refused = refusing(['lost_or_stolen_card', 'lost_or_stolen_card'])
-    const { shop, trouble, begun } = await troubled(open, refused)
-    const id = await begun()
-    const line = () => refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 })
-    const alarms = () =>
-      shop.services.context.db.kysely
-        .selectFrom('alarms')
-        .selectAll()
-        .where('kind', '=', 'refund_failed')
-        .execute()
-    await expect(line()).rejects.toMatchObject({ code: 'refund_failed' })
-    const [alarm] = await alarms()
-    expect(alarm).toMatchObject({ subject: `order ${id}`, cleared_at: null })
-    shop.clock.advance(HOUR)
-    await shop.services.context.db.transact((tx) =>
-      acknowledgeAlarm(tx, shop.services.context, alarm!.id, 'key:a'),
-    )
-    expect(await alarms()).toMatchObject([{ acknowledged_by: 'key:a', cleared_at: expect.any(Number) }])
-
-    // A refund of other money succeeds: the settled one is no news.
-    trouble.behaviour = undefined
-    shop.clock.advance(HOUR)
-    await refund(shop, id, 100)
-    expect(await alarms()).toMatchObject([{ cleared_at: expect.any(Number) }])
-
-    trouble.behaviour = refused
-    shop.clock.advance(HOUR)
-    await expect(line()).rejects.toMatchObject({ code: 'refund_failed' })
-    const news = (await alarms()).filter(({ cleared_at }) => cleared_at === null)
-    expect(news).toMatchObject([{ subject: `order ${id}`, acknowledged_by: null }])
-  })
-
-  test('the alarm of an order with two failed refunds names the sum and the latest reason', async () => {
-    const { shop, begun } = await troubled(
-      open,
-      refusing(['lost_or_stolen_card', 'expired_or_canceled_card']),
-    )
-    const id = await begun()
-    await expect(
-      refundItem(shop.services, { orderId: id, ...who, productId: 1, quantity: 1 }),
-    ).rejects.toMatchObject({ code: 'refund_failed' })
-    await expect(refund(shop, id, 100)).rejects.toMatchObject({ code: 'refund_failed' })
-    const [alarm, ...others] = await shop.services.context.db.kysely
-      .selectFrom('alarms')
-      .selectAll()
-      .where('kind', '=', 'refund_failed')
-      .execute()
-    expect(others).toEqual([])
-    expect(JSON.parse(alarm!.details)).toMatchObject({ amount: 370, reason: 'expired_or_canceled_card' })
-    expect(alarm!.message).toContain('expired_or_canceled_card')
   })
 
   test('a full refund without an answer continues when it is requested again', async () => {
