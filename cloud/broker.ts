@@ -79,7 +79,7 @@ const KEEPING_MS = 30_000
 const KEEPING = 'the revocations of certificates, keys and roles'
 
 /** A rotation of the authority takes hours. */
-const FOLLOW_MS = 5000
+const FOLLOW_MS = 30_000
 
 /** The address and the certificate of the embedded broker. */
 const brokerAddress = (
@@ -110,7 +110,11 @@ async function portCertificates(
     return { name: ca + cert, make: () => Promise.resolve({ cert, key, ca }) }
   const now = context.runtime.clock.now()
   const by = await serverAuthority(context.db.kysely, authorities, now)
-  const own = { from: now - CLOCK_TOLERANCE_MS, until: Math.min(now + SERVER_LIFETIME_MS, by.until) }
+  // The board of a hub may have a date before today.
+  const own = {
+    from: by.createdAt - CLOCK_TOLERANCE_MS,
+    until: Math.min(now + SERVER_LIFETIME_MS, by.until),
+  }
   const make = async () => ({ ...(await by.makeServer(hostsOf(config), own)), ca })
   return { name: ca + by.id, make }
 }

@@ -1,7 +1,8 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { DAY_MS } from '../../protocol/model/times.ts'
 import { authorityRows } from '../enrolment/authority.ts'
-import { hubsWithout, retireFormer, rotateAuthority } from '../enrolment/rotation.ts'
+import { retireFormer, rotateAuthority } from '../enrolment/rotation.ts'
+import { hubsWithout } from '../gateway/hub-certificates.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
@@ -17,11 +18,11 @@ const usage = `Usage:
 The cloud's own certificate authority, which signs the certificates of hubs. rotate requests a new authority. The running service
 makes it within seconds. Both are trusted during the overlap of 1 to 365 days (default 90). Hubs learn the new authority within an
 hour while they are connected, and then get a certificate of it. The embedded broker shows a certificate of the former authority
-until every enrolled hub has one of the new. At the end of the overlap the former authority is deleted. An external broker must
+until every hub has one of the new, or until the end of the overlap. Then the former authority is deleted. An external broker must
 read GET /pki/ca.pem within the first hour: the new authority signs no certificate of a hub before.
 
 show prints the authorities, the newest first, and the hubs without a certificate of the newest. retire deletes the former authority
-at once. Prints JSON. Status 1 if a rotation is in progress (rotate), or if there is no former authority or a hub has no certificate of the
+at once. Prints JSON. Status 1 if a rotation is in progress or requested (rotate), or if there is no former authority or a hub has no certificate of the
 new one (retire; --force retires it, and these hubs need a new enrolment).`
 
 const DEFAULT_DAYS = 90

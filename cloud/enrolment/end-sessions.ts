@@ -62,20 +62,23 @@ export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds
             return isReplaced
           })
         }
-        const revoked = (await revokedCertificates(db.kysely, now, hubId)).at(-1)
-        if (!revoked) return done
+        const revoked = await revokedCertificates(db.kysely, now, hubId)
+        if (revoked.length === 0) return done
         const authorities = await openAuthorities(context)
-        // A broker accepts no certificate of an authority that is retired, so its list need not name the certificate.
-        const issuer = authorities.find(({ id }) => id === revoked.authority)
-        const by = issuer ?? authorities[0]
-        const signIn = (as: number, serial: string) => signInAs(context, ends, { by, as, serial })
         const as = isServed ? NO_HUB : hubId
-        const former = issuer ? await signIn(as, revoked.serial) : 'refused'
-        if (former === 'unreachable') throw new Error(`the hubs' broker ${ends.mqttUrl} cannot be reached`)
-        if (former === 'accepted') throw new Error(STALE)
+        // The broker has a list of each authority, and one of them may be old. It accepts no certificate of an authority that is
+        // retired, so no list need name those.
+        for (const by of authorities) {
+          const last = revoked.findLast(({ authority }) => authority === by.id)
+          const former = last ? await signInAs(context, ends, { by, as, serial: last.serial }) : 'refused'
+          if (former === 'unreachable') throw new Error(`the hubs' broker ${ends.mqttUrl} cannot be reached`)
+          if (former === 'accepted') throw new Error(STALE)
+        }
+        const by = authorities.find(({ id }) => id === revoked.at(-1)!.authority) ?? authorities[0]
         // This sign-in ends the board's session. If the hub has a new board, it only proves that the broker judges certificates,
         // and does not end every connection.
-        if ((await signIn(as, newSerial(runtime.random))) !== 'accepted')
+        const serial = newSerial(runtime.random)
+        if ((await signInAs(context, ends, { by, as, serial })) !== 'accepted')
           throw new Error(isServed ? UNPROVEN : REFUSED)
         return done
       },

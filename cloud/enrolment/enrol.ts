@@ -54,6 +54,8 @@ export function enrolmentHandlers(
       const { certificate, issued } = await sign(context, by, { hubId: hub.id, key, now })
       await db.transact(async (tx) => {
         await useCode(tx, digest, now)
+        // The code stays valid.
+        if (!(await lockAuthority(tx, by))) throw new ApiError('service_unavailable')
         const revoked = await revokeCertificates(tx, hub.id, now)
         if (revoked.length > 0) await endSession(tx, hub.id, now)
         await storeCertificate(tx, issued)
@@ -190,6 +192,12 @@ async function storeCertificate(tx: Tx, { hubId, serial, authority, now, until }
     .execute()
 }
 
+/** Whether the authority still exists: it may have been retired since it was read. It then exists until the end of this transaction. */
+const lockAuthority = async (tx: Tx, { id }: Authority): Promise<boolean> =>
+  (await tx
+    .forUpdate(tx.q.selectFrom('hub_authority').select('id').where('id', '=', id))
+    .executeTakeFirst()) !== undefined
+
 /** A hub gets at most this many certificates in the lifetime of one. */
 const MAX_RENEWALS = 10
 
@@ -232,7 +240,7 @@ export async function renewCertificate(
     await lockRow(tx, hubId)
     // In the meantime the hub may have got another certificate, or this board may have been revoked.
     const latest = await certificateOf(tx.q, hubId, now)
-    if (latest?.serial !== before.serial) return false
+    if (latest?.serial !== before.serial || !(await lockAuthority(tx, by))) return false
     await storeCertificate(tx, issued)
     return true
   })

@@ -1,4 +1,5 @@
 import { maySpeak } from '../gateway/draining.ts'
+import { hubsWithout, isOnNewest } from '../gateway/hub-certificates.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
@@ -25,39 +26,17 @@ export async function rotateAuthority(tx: Tx, now: number, overlapMs: number): P
   const [only, ...others] = await authorityRows(tx.q)
   if (!only) throw new Error('there is no authority yet: the service makes it at the first enrolment')
   if (others.length > 0) throw new Error('a rotation is in progress; larder ca retire ends it')
-  await schedule(tx, AUTHORITY_WORK, `${only.id} ${overlapMs}`, now)
-}
-
-/** Hubs that have a valid certificate, and none of the authority with this id. */
-export async function hubsWithout(q: Queries, authority: number, now: number): Promise<number[]> {
-  const rows = await q
-    .selectFrom('hub_certificates')
-    .innerJoin('hubs', 'hubs.id', 'hub_certificates.hub_id')
-    .select('hub_id')
-    .distinct()
-    .where('hub_certificates.revoked_at', 'is', null)
-    .where('expires_at', '>', now)
-    .where((eb) => maySpeak(eb, now))
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom('hub_certificates as next')
-            .select('next.serial')
-            .whereRef('next.hub_id', '=', 'hub_certificates.hub_id')
-            .where('next.authority', '=', authority)
-            .where('next.revoked_at', 'is', null),
-        ),
-      ),
+  const requested = tx.q.selectFrom('due_work').select('subject').where('kind', '=', AUTHORITY_WORK)
+  if (await requested.where('subject', 'like', `${only.id} %`).executeTakeFirst())
+    throw new Error(
+      'a rotation is requested already: a running service makes the new authority within seconds',
     )
-    .orderBy('hub_id')
-    .execute()
-  return rows.map(({ hub_id }) => hub_id)
+  await schedule(tx, AUTHORITY_WORK, `${only.id} ${overlapMs}`, now)
 }
 
 /**
  * Deletes former authorities: brokers accept none of their certificates any more. Certificates of hubs without a newer one are
- * revoked, so their sessions end. Returns these hubs. `isDue`: only authorities whose overlap has ended.
+ * revoked, so the embedded broker ends their sessions. Returns these hubs. `isDue`: only authorities whose overlap has ended.
  */
 export async function retireFormer(
   tx: Tx,
@@ -79,8 +58,8 @@ export async function retireFormer(
     await tx.q
       .updateTable('hub_certificates')
       .set({ revoked_at: now })
-      .where('hub_id', 'in', lost)
       .where('authority', 'in', ended)
+      .where((eb) => eb.not(isOnNewest('hub_certificates.hub_id', newest.id)))
       .where('revoked_at', 'is', null)
       .execute()
   await tx.q.deleteFrom('hub_authority').where('id', 'in', ended).execute()
@@ -119,9 +98,19 @@ export const authorityWork = (context: CloudContext): WorkKinds => ({
   },
 })
 
-/** The authority of the embedded broker's certificate: a former one while a hub may not know the newest. */
+/**
+ * The authority of the embedded broker's certificate: a former one while a hub in service may not know the newest. A hub with a
+ * certificate of the newest knows it. A hub with a password has a copy of the authorities, and a person replaces it.
+ */
 export async function serverAuthority(q: Queries, authorities: Authorities, now: number): Promise<Authority> {
   const [newest] = authorities
   const former = authorities.at(-1)!
-  return former === newest || (await hubsWithout(q, newest.id, now)).length === 0 ? newest : former
+  if (former === newest || former.until <= now) return newest
+  const unaware = q
+    .selectFrom('hubs')
+    .select('hubs.id')
+    .where((eb) => maySpeak(eb, now))
+    .where((eb) => eb.not(isOnNewest('hubs.id', newest.id)))
+    .limit(1)
+  return (await unaware.executeTakeFirst()) ? former : newest
 }

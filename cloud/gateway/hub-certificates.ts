@@ -1,10 +1,12 @@
 import { X509Certificate } from 'node:crypto'
 import { DAY_MS } from '../../protocol/model/times.ts'
 import { endOf } from '../../protocol/mqtt/certificates.ts'
+import { sql } from 'kysely'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { schedule } from '../platform/work/queue.ts'
+import { maySpeak } from './draining.ts'
 
-/** The latest valid certificate of a hub. */
+/** The latest valid certificate of a hub: of the newest authority, the last that ends. */
 export const certificateOf = (q: Queries, hubId: number, now: number) =>
   q
     .selectFrom('hub_certificates')
@@ -12,8 +14,8 @@ export const certificateOf = (q: Queries, hubId: number, now: number) =>
     .where('hub_id', '=', hubId)
     .where('revoked_at', 'is', null)
     .where('expires_at', '>', now)
-    .orderBy('expires_at', 'desc')
     .orderBy('authority', 'desc')
+    .orderBy('expires_at', 'desc')
     .limit(1)
     .executeTakeFirst()
 
@@ -45,6 +47,29 @@ export async function revokedCertificates(q: Queries, now: number, hubId?: numbe
   return rows.map(({ revoked_at, ...row }) => ({ ...row, revokedAt: revoked_at! }))
 }
 
+/** Whether the hub in this column has a certificate of the authority with this id. */
+export const isOnNewest = (hub: 'hubs.id' | 'hub_certificates.hub_id', authority: number) =>
+  sql<boolean>`exists (
+    select 1 from hub_certificates as newest
+    where newest.hub_id = ${sql.ref(hub)} and newest.authority = ${authority} and newest.revoked_at is null
+  )`
+
+/** Hubs that have a valid certificate, and none of the authority with this id. */
+export async function hubsWithout(q: Queries, authority: number, now: number): Promise<number[]> {
+  const rows = await q
+    .selectFrom('hub_certificates')
+    .innerJoin('hubs', 'hubs.id', 'hub_certificates.hub_id')
+    .select('hub_id')
+    .distinct()
+    .where('hub_certificates.revoked_at', 'is', null)
+    .where('expires_at', '>', now)
+    .where((eb) => maySpeak(eb, now))
+    .where((eb) => eb.not(isOnNewest('hub_certificates.hub_id', authority)))
+    .orderBy('hub_id')
+    .execute()
+  return rows.map(({ hub_id }) => hub_id)
+}
+
 /** Due work that ends the sessions of boards that are shut out (`end-sessions.ts`). */
 export const SESSION_WORK = 'hub.session'
 
@@ -57,6 +82,17 @@ export const AUTHORITY = 'ca'
 
 /** An authority must be rotated this long before its end: an overlap of 90 days, and time for a person to notice. */
 const ROTATE_BEFORE_MS = 180 * DAY_MS
+
+/** The name of the overlap of a rotation in alarms. */
+export const OVERLAP = 'ca overlap'
+
+/** The end of the overlap of a rotation, if hubs would then be lost. */
+export async function endOfOverlap(q: Queries, now: number): Promise<number | undefined> {
+  const rows = await q.selectFrom('hub_authority').select(['id', 'ends_at']).orderBy('id', 'desc').execute()
+  const [newest, former] = rows
+  if (!newest || !former) return undefined
+  return (await hubsWithout(q, newest.id, now)).length > 0 ? (former.ends_at ?? undefined) : undefined
+}
 
 /** The end of the newest authority's certificate, and when to warn of it; undefined if there is none. */
 export async function endOfAuthority(q: Queries): Promise<{ endsAt: number; warnMs: number } | undefined> {

@@ -53,6 +53,8 @@ export class Renewal {
   /** The key of the requests, until one is answered: any answer fits it. */
   #next: NewKey | undefined
   #making: Promise<NewKey> | undefined
+  /** Whether this connection has asked again at once, after it got other authorities. */
+  #hasRepeated = false
 
   constructor(options: RenewalOptions) {
     this.#options = options
@@ -80,6 +82,7 @@ export class Renewal {
         onConnect: () => {
           handlers.onConnect()
           this.#transport = transport
+          this.#hasRepeated = false
           void this.#renew()
         },
         onDisconnect: (reason) => {
@@ -116,7 +119,8 @@ export class Renewal {
 
   #take(payload: string): void {
     const answer = CertificateAnswer.safeParse(parseMessage(payload))
-    if (!answer.success) return
+    if (!answer.success)
+      return this.#options.log.warn({}, 'the cloud sent authorities or a certificate that cannot be read')
     const { ca, certificate } = answer.data
     if (ca !== undefined) this.#takeAuthorities(ca)
     if (certificate !== undefined) this.#takeCertificate(certificate)
@@ -135,7 +139,10 @@ export class Renewal {
     this.#dueAt = dueAt(this.#client.cert, ca)
     onAuthorities?.(ca)
     log.info({}, 'the hub trusts the present certificate authorities of the cloud')
-    // Only now the cloud may sign a certificate of a new authority.
+    // Only now the cloud may sign a certificate of a new authority. Processes of the cloud whose authorities differ must not
+    // cause an endless exchange.
+    if (this.#hasRepeated) return
+    this.#hasRepeated = true
     void this.#renew()
   }
 
@@ -145,7 +152,9 @@ export class Renewal {
     const { key } = this.#next
     try {
       const next = new X509Certificate(cert)
-      const isLater = endOf(next) > endOf(new X509Certificate(this.#client.cert))
+      // A certificate of a newer authority may end earlier, for example because the cloud gives shorter ones now.
+      const isNewer = isOfNewest(cert, this.#ca) && !isOfNewest(this.#client.cert, this.#ca)
+      const isLater = isNewer || endOf(next) > endOf(new X509Certificate(this.#client.cert))
       if (!isOfKey(cert, key) || next.subject !== `CN=${hubUser(hubId)}` || !isLater)
         return log.warn(
           {},

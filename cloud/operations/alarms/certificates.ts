@@ -3,7 +3,7 @@ import { certificateSubject } from '../../../protocol/model/subject.ts'
 import { clearAlarm, everyOwner, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { AUTHORITY, endOfAuthority } from '../../gateway/hub-certificates.ts'
+import { AUTHORITY, endOfAuthority, endOfOverlap, OVERLAP } from '../../gateway/hub-certificates.ts'
 import { endOfReleases } from '../releases/releases.ts'
 import { recurring, type WorkKinds } from '../../platform/work/runner.ts'
 
@@ -28,7 +28,9 @@ export const certificateWork = (
     const releases = endsAt === undefined ? [] : [{ name: 'releases', endsAt }]
     const authority = await endOfAuthority(context.db.kysely)
     const own = authority === undefined ? [] : [{ ...authority, name: AUTHORITY }]
-    await checkCertificates(context, [...certificates(), ...releases, ...own])
+    const overlapEnd = await endOfOverlap(context.db.kysely, context.runtime.clock.now())
+    const overlap = overlapEnd === undefined ? [] : [{ name: OVERLAP, endsAt: overlapEnd }]
+    await checkCertificates(context, [...certificates(), ...releases, ...own, ...overlap])
   }),
 })
 

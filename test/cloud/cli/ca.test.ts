@@ -59,8 +59,8 @@ test('the command line rotates the authority, names the hubs that lack the new o
   }
   const requested = await ca('rotate', '--overlap', '30')
   expect(JSON.parse(requested.stdout)).toMatchObject({ requested: true, overlap_days: 30 })
-  // A request that is repeated before the service has made the authority makes no second one.
-  expect((await ca('rotate', '--overlap', '60')).exitCode).toBe(0)
+  const again = await ca('rotate', '--overlap', '60')
+  expect([again.exitCode, again.stderr]).toEqual([1, expect.stringContaining('requested already')])
   await serve()
   const both = await shown()
   expect(both.authorities.map(({ id }) => id)).toEqual([2, 1])
@@ -76,5 +76,5 @@ test('the command line rotates the authority, names the hubs that lack the new o
   expect((await ca('retire', '--force')).exitCode).toBe(1)
 
   const audited = await db.kysely.selectFrom('audit_log').select('action').orderBy('id').execute()
-  expect(audited.map(({ action }) => action)).toEqual(['ca.rotate', 'ca.rotate', 'ca.create', 'ca.retire'])
+  expect(audited.map(({ action }) => action)).toEqual(['ca.rotate', 'ca.create', 'ca.retire'])
 })

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { newSerial, openAuthorities } from '../../../cloud/enrolment/authority.ts'
+import { bundleOf, createAuthority, newSerial, openAuthorities } from '../../../cloud/enrolment/authority.ts'
 import { sessionWork } from '../../../cloud/enrolment/end-sessions.ts'
 import { revokeHub } from '../../../cloud/enrolment/enrol.ts'
 import { SESSION_WORK } from '../../../cloud/gateway/hub-certificates.ts'
@@ -24,97 +24,116 @@ const runtime = systemRuntime()
 const now = runtime.clock.now()
 const validity = { from: now - CLOCK_TOLERANCE_MS, until: now + CLOCK_TOLERANCE_MS }
 
+/** Mosquitto with the certificates and the lists of the cloud. `isRotated`: there is a former authority, too. */
+async function world({ isRotated = false } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-mosquitto-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text)
+    return join(folder, name)
+  }
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  for (const id of [1, 2]) await seedHub(db, id)
+  const context = testContext(db, runtime)
+  await openAuthorities(context)
+  if (isRotated) await createAuthority(context, 2)
+  const authorities = await openAuthorities(context)
+  const authority = authorities.at(-1)!
+  const server = await authority.makeServer(['127.0.0.1'], validity)
+  const [port] = (await freePorts(1)) as [number]
+  /** The hubs that were ordered to erase their secrets. */
+  const ordered: number[] = []
+  const work = sessionWork(context, {
+    mqttUrl: `mqtts://127.0.0.1:${port}`,
+    brokerCa: () => authority.certificate,
+    isEmbedded: false,
+    erase: (hubId) => ordered.push(hubId),
+  })[SESSION_WORK]!
+  const endSession = () => work.run({ kind: SESSION_WORK, subject: '1', attempts: 1 })
+  /** The lists of all authorities, each with its own serial numbers. The newest authority is the first. */
+  const list = async (...serials: readonly (readonly string[])[]) => {
+    const rows = (n: number) => (serials[n] ?? []).map((serial) => ({ serial, revokedAt: now }))
+    return (await Promise.all(authorities.map((by, n) => by.listRevoked(rows(n), validity)))).join('')
+  }
+  async function reload(...serials: readonly (readonly string[])[]): Promise<void> {
+    file('crl.pem', await list(...serials))
+    mosquitto.kill('SIGHUP')
+  }
+  const configuration = file(
+    'mosquitto.conf',
+    [
+      ...(process.getuid?.() === 0 ? ['user root'] : []),
+      `listener ${port} 127.0.0.1`,
+      `cafile ${file('ca.pem', bundleOf(authorities))}`,
+      `certfile ${file('server.pem', server.cert)}`,
+      `keyfile ${file('server-key.pem', server.key)}`,
+      `crlfile ${file('crl.pem', await list())}`,
+      'require_certificate true',
+      'use_identity_as_username true',
+      'use_username_as_clientid true',
+      `acl_file ${file('acl', 'pattern write larder/v1/%u/up/#\npattern read larder/v1/%u/down/#\n')}`,
+      '',
+    ].join('\n'),
+  )
+  const mosquitto = spawn(onPath('mosquitto')!, ['-c', configuration], { stdio: 'ignore' })
+  onTestFinished(() => void mosquitto.kill('SIGKILL'))
+
+  async function certify(hubId: number, by = authority) {
+    const { PublicKey } = await loadX509()
+    const keys = await crypto.subtle.generateKey(P256, true, ['sign', 'verify'])
+    const serial = newSerial(runtime.random)
+    const publicKey = await PublicKey.create(keys.publicKey)
+    const cert = await by.signHub(publicKey, { hubId, serial, ...validity })
+    const row = {
+      hub_id: hubId,
+      issued_at: now,
+      expires_at: validity.until,
+      revoked_at: null,
+      authority: by.id,
+    }
+    await db.kysely
+      .insertInto('hub_certificates')
+      .values({ serial, ...row })
+      .execute()
+    return { serial, user: `hub-${hubId}`, client: { cert, key: await privatePem(keys.privateKey) } }
+  }
+  type Certified = Awaited<ReturnType<typeof certify>>
+  /** Opens a session with a certificate. `ended` resolves when the session ends. */
+  function open({ user, client }: Certified) {
+    const transportOf = mqttTransport({
+      urls: [`mqtts://127.0.0.1:${port}`],
+      user,
+      password: undefined,
+      client: () => client,
+      ca: authority.certificate,
+      runtime,
+    })
+    let end = (_isOpen: false): void => {}
+    const ended = new Promise<false>((resolve) => (end = resolve))
+    const admitted = new Promise<boolean>((resolve) => {
+      const transport = transportOf(
+        { subscribe: [] },
+        {
+          onConnect: () => void transport.publish(`larder/v1/${user}/up/entries`, '{}').then(resolve),
+          onDisconnect() {
+            end(false)
+            resolve(false)
+          },
+          onMessage: () => {},
+        },
+      )
+      onTestFinished(() => transport.close())
+    })
+    return { admitted, ended }
+  }
+  const isAdmitted = (certified: Certified) => open(certified).admitted
+  return { db, authorities, ordered, endSession, reload, certify, open, isAdmitted }
+}
+
 service('mosquitto')(
   'the session of a revoked board at Mosquitto ends, again if it returns, and for good when Mosquitto has the list of revoked certificates',
   async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'larder-mosquitto-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
-    const file = (name: string, text: string): string => {
-      writeFileSync(join(folder, name), text)
-      return join(folder, name)
-    }
-    const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-    for (const id of [1, 2]) await seedHub(db, id)
-    const context = testContext(db, runtime)
-    const [authority] = await openAuthorities(context)
-    const server = await authority.makeServer(['127.0.0.1'], validity)
-    const [port] = (await freePorts(1)) as [number]
-    /** The hubs that were ordered to erase their secrets. */
-    const ordered: number[] = []
-    const work = sessionWork(context, {
-      mqttUrl: `mqtts://127.0.0.1:${port}`,
-      brokerCa: () => authority.certificate,
-      isEmbedded: false,
-      erase: (hubId) => ordered.push(hubId),
-    })[SESSION_WORK]!
-    const endSession = () => work.run({ kind: SESSION_WORK, subject: '1', attempts: 1 })
-    const list = (serials: readonly string[]) =>
-      authority.listRevoked(
-        serials.map((serial) => ({ serial, revokedAt: now })),
-        validity,
-      )
-    const configuration = file(
-      'mosquitto.conf',
-      [
-        ...(process.getuid?.() === 0 ? ['user root'] : []),
-        `listener ${port} 127.0.0.1`,
-        `cafile ${file('ca.pem', authority.certificate)}`,
-        `certfile ${file('server.pem', server.cert)}`,
-        `keyfile ${file('server-key.pem', server.key)}`,
-        `crlfile ${file('crl.pem', await list([]))}`,
-        'require_certificate true',
-        'use_identity_as_username true',
-        'use_username_as_clientid true',
-        `acl_file ${file('acl', 'pattern write larder/v1/%u/up/#\npattern read larder/v1/%u/down/#\n')}`,
-        '',
-      ].join('\n'),
-    )
-    const mosquitto = spawn(onPath('mosquitto')!, ['-c', configuration], { stdio: 'ignore' })
-    onTestFinished(() => void mosquitto.kill('SIGKILL'))
-
-    async function certify(hubId: number) {
-      const { PublicKey } = await loadX509()
-      const keys = await crypto.subtle.generateKey(P256, true, ['sign', 'verify'])
-      const serial = newSerial(runtime.random)
-      const publicKey = await PublicKey.create(keys.publicKey)
-      const cert = await authority.signHub(publicKey, { hubId, serial, ...validity })
-      const row = { hub_id: hubId, issued_at: now, expires_at: validity.until, revoked_at: null }
-      await db.kysely
-        .insertInto('hub_certificates')
-        .values({ serial, ...row })
-        .execute()
-      return { serial, user: `hub-${hubId}`, client: { cert, key: await privatePem(keys.privateKey) } }
-    }
-    type Certified = Awaited<ReturnType<typeof certify>>
-    /** Opens a session with a certificate. `ended` resolves when the session ends. */
-    function open({ user, client }: Certified) {
-      const transportOf = mqttTransport({
-        urls: [`mqtts://127.0.0.1:${port}`],
-        user,
-        password: undefined,
-        client: () => client,
-        ca: authority.certificate,
-        runtime,
-      })
-      let end = (_isOpen: false): void => {}
-      const ended = new Promise<false>((resolve) => (end = resolve))
-      const admitted = new Promise<boolean>((resolve) => {
-        const transport = transportOf(
-          { subscribe: [] },
-          {
-            onConnect: () => void transport.publish(`larder/v1/${user}/up/entries`, '{}').then(resolve),
-            onDisconnect() {
-              end(false)
-              resolve(false)
-            },
-            onMessage: () => {},
-          },
-        )
-        onTestFinished(() => transport.close())
-      })
-      return { admitted, ended }
-    }
-    const isAdmitted = (certified: Certified) => open(certified).admitted
+    const { db, ordered, endSession, reload, certify, open, isAdmitted } = await world()
     const [first, other] = [await certify(1), await certify(2)]
     await expect.poll(() => isAdmitted(first), { timeout: 20_000 }).toBe(true)
     const staying = open(other)
@@ -135,8 +154,7 @@ service('mosquitto')(
     const last = open(first)
     expect(await last.admitted).toBe(true)
 
-    file('crl.pem', await list([first.serial]))
-    mosquitto.kill('SIGHUP')
+    await reload([first.serial])
     await expect.poll(() => endSession().catch(() => 'again'), { timeout: 20_000 }).toEqual({ next: null })
     expect(await last.ended).toBe(false)
     expect(await isAdmitted(first)).toBe(false)
@@ -149,5 +167,21 @@ service('mosquitto')(
     await expect.poll(() => endSession().catch(() => 'again'), { timeout: 20_000 }).toEqual({ next: null })
     const stay = sleep(runtime.clock, 500).then(() => 'open')
     expect(await Promise.race([next.ended, staying.ended, stay])).toBe('open')
+  },
+)
+
+service('mosquitto')(
+  'during a rotation the session of a revoked board ends for good when Mosquitto has the lists of both authorities',
+  async () => {
+    const { db, authorities, endSession, reload, certify, isAdmitted } = await world({ isRotated: true })
+    const [former, newer] = [await certify(1), await certify(1, authorities[0])]
+    await expect.poll(() => isAdmitted(former), { timeout: 20_000 }).toBe(true)
+    await db.transact((tx) => revokeHub(tx, runtime, 1))
+    await reload([newer.serial])
+    await expect.poll(() => isAdmitted(newer), { timeout: 20_000 }).toBe(false)
+    await expect(endSession()).rejects.toThrow('accepts a revoked certificate')
+    await reload([newer.serial], [former.serial])
+    await expect.poll(() => endSession().catch(() => 'again'), { timeout: 20_000 }).toEqual({ next: null })
+    expect(await isAdmitted(former)).toBe(false)
   },
 )

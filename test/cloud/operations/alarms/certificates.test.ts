@@ -35,7 +35,7 @@ onEachDatabase('certificates of the cloud', (open) => {
     expect((await alarms()).filter(({ cleared_at }) => cleared_at === null)).toEqual([])
   })
 
-  test('the authority of the hubs is an alarm of every owner in its last 180 days, until it is rotated', async () => {
+  test('the authority of the hubs is an alarm of every owner in its last 180 days, and so is the end of an overlap that hubs would miss', async () => {
     const { context, clock } = await openShop(await open())
     const check = certificateWork(context, () => [])['certificates']!
     const openAlarms = async () => {
@@ -51,6 +51,21 @@ onEachDatabase('certificates of the cloud', (open) => {
     clock.advance(2 * DAY)
     expect(await openAlarms()).toEqual(Array.from({ length: owners }, () => 'certificate ca'))
     await createAuthority(context, 2)
+    expect(await openAlarms()).toEqual([])
+
+    // An overlap ends soon, and a hub has no certificate of the new authority.
+    const now = clock.now()
+    const times = { issued_at: now, expires_at: now + 90 * DAY, revoked_at: null }
+    await context.db.kysely
+      .insertInto('hub_certificates')
+      .values({ serial: 'a1', hub_id: 1, ...times })
+      .execute()
+    const former = context.db.kysely.updateTable('hub_authority').where('id', '=', 1)
+    await former.set({ ends_at: now + 20 * DAY }).execute()
+    expect(await openAlarms()).toEqual([])
+    clock.advance(10 * DAY)
+    expect(await openAlarms()).toEqual(Array.from({ length: owners }, () => 'certificate ca overlap'))
+    await context.db.kysely.updateTable('hub_certificates').set({ authority: 2 }).execute()
     expect(await openAlarms()).toEqual([])
   })
 
