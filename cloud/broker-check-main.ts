@@ -1,6 +1,5 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
-import '../protocol/closed-output.ts'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { PRODUCT_VERSION } from '../protocol/build.ts'

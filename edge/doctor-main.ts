@@ -1,6 +1,5 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
-import '../protocol/closed-output.ts'
 import './light-zod.ts'
 import { PRODUCT_VERSION } from '../protocol/build.ts'
 import { runDoctor } from '../protocol/model/doctor.ts'

@@ -1,6 +1,6 @@
 /**
- * An import of every command that prints a result. A reader that ends early (`larder hubs list | head -1`) ends the
- * command, without a stack trace. By then the command has done its work: results are printed last.
+ * An import of commands that do not end with `process.exit`. If the reader of the output ends early (`larder hubs list | head -1`),
+ * the command ends at its next output, without a stack trace. Its later steps do not run.
  */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error

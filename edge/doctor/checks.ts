@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { z } from 'zod'
 import { BUILD, PRODUCT_VERSION } from '../../protocol/build.ts'
-import { addressOf, bareHost, callableHost } from '../../protocol/model/address.ts'
+import { addressOf, bareHost } from '../../protocol/model/address.ts'
 import { counted } from '../../protocol/model/counted.ts'
 import {
   certificateEnd,
@@ -24,6 +24,7 @@ import {
   type Checks,
 } from '../../protocol/model/doctor.ts'
 import { BROKER_PORTS } from '../../protocol/mqtt/broker-socket.ts'
+import { callService } from '../call-service.ts'
 import type { EdgeConfig } from '../config.ts'
 import { findChipBase } from '../hardware/gpio/onoff-lines.ts'
 import { judgeJournal } from '../journal/journal-schema.ts'
@@ -209,7 +210,6 @@ const ENROL_AGAIN =
   'The hub renews it while it reaches the cloud. Else enrol the board again, with a code of larder hubs claim-code.'
 
 const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks => {
-  const service = `${local.cert === undefined ? 'http' : 'https'}://${callableHost(local.host)}:${local.port}`
   const brokers = mqtt.url.map((url) => ({ url, ...addressOf(url, BROKER_PORTS) }))
   const ca = [mqtt.ca ?? [], mqtt.client?.ca ?? []].flat().join('\n') || undefined
   const enrolled = join(dirname(store), 'hub.crt')
@@ -226,14 +226,12 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
           `port ${local.port} is free: the service does not run`,
           'Start the service: systemctl start larder-edge',
         )
-      const answer = await fetch(`${service}/healthz`, {
-        signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS),
-      }).catch(() => undefined)
-      return answer?.ok === true || local.cert !== undefined
+      const answer = await callService(local, '/healthz').catch(() => undefined)
+      return answer?.status === 200
         ? ok(`the service listens on port ${local.port}`)
         : fail(
             `PORT: another program listens on port ${local.port}`,
-            'Find that program with ss -ltnp and end it, or set PORT to a free port.',
+            'Find that program with ss -ltnp. Restart it if it is the service, else end it or set PORT to a free port.',
           )
     },
     async broker() {
@@ -246,10 +244,10 @@ const networkChecks = ({ mqtt, local, store }: EdgeConfig, now: number): Checks 
         ),
       )
       if (errors.includes(undefined)) {
-        const reason = await refusalOf(service)
+        const reason = await reportedProblem(local)
         if (reason === undefined) return ok('the broker of the cloud accepts connections')
         const advice = 'The page “When a hub is silent” of the cloud has the remedy for each reason.'
-        return fail(`the service is not connected to the cloud: ${reason}`, advice)
+        return fail(`the service reports: ${reason}`, advice)
       }
       return fail(
         errors.join('; '),
@@ -318,12 +316,12 @@ const machineChecks: Checks = {
   },
 }
 
-const Refusal = z.object({ sync: z.object({ reason: z.string() }) })
-/** Why the running service has no session with the cloud. Undefined if it has one, or does not run. */
-async function refusalOf(service: string): Promise<string | undefined> {
+const Health = z.object({ sync: z.object({ reason: z.string() }) })
+/** What hinders the running service's work with the cloud. Undefined if nothing does, or if the service does not run. */
+async function reportedProblem(local: EdgeConfig['local']): Promise<string | undefined> {
   try {
-    const answer = await fetch(`${service}/health`, { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) })
-    return Refusal.safeParse(await answer.json()).data?.sync.reason
+    const { body } = await callService(local, '/health')
+    return Health.safeParse(JSON.parse(body)).data?.sync.reason
   } catch {
     return undefined
   }

@@ -1,9 +1,6 @@
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync } from 'node:fs'
-import { request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
 import { basename, dirname, join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { z } from 'zod'
 import { PRODUCT_VERSION } from '../../protocol/build.ts'
@@ -11,6 +8,7 @@ import type { Log } from '../../protocol/model/log.ts'
 import type { SettingsOf } from '../../protocol/model/program-settings.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { edgeSettings } from '../../protocol/settings/hub.ts'
+import { callService } from '../call-service.ts'
 import { Sqlite } from '../journal/sqlite-driver.ts'
 import { replaceText } from '../replace-text.ts'
 import { copyDurably, syncFolder } from './durable.ts'
@@ -134,7 +132,8 @@ const Health = z.object({
 
 async function healthOf(local: Settings['local']): Promise<ServiceHealth | undefined> {
   try {
-    const { failing, version, sync, silent_controllers: silent } = Health.parse(JSON.parse(await read(local)))
+    const { body } = await callService(local, '/health')
+    const { failing, version, sync, silent_controllers: silent } = Health.parse(JSON.parse(body))
     const isWelcomed = sync.phase === 'welcomed'
     const problem =
       failing.length > 0
@@ -146,20 +145,4 @@ async function healthOf(local: Settings['local']): Promise<ServiceHealth | undef
   } catch {
     return undefined
   }
-}
-
-const ANSWER_MS = 5000
-
-/** `GET /health` of the local API. Its certificate names the hub, not the loopback address. */
-function read({ host, port, cert }: Settings['local']): Promise<string> {
-  const address = host === '0.0.0.0' || host === '::' ? 'localhost' : host
-  const request = cert === undefined ? requestHttp : requestHttps
-  const signal = AbortSignal.timeout(ANSWER_MS)
-  return new Promise((resolve, reject) => {
-    request({ host: address, port, path: '/health', rejectUnauthorized: false, signal }, (response) => {
-      text(response).then(resolve, reject)
-    })
-      .once('error', reject)
-      .end()
-  })
 }

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { once } from './once.ts'
 
 /** The repository's folder, above this file or its compiled form: only that folder has a tsconfig.json. */
 export function packageRoot(): string {
@@ -63,23 +63,6 @@ export function compiledCommandOf(program: string): [node: string, file: string]
 
 const imported = (names: readonly string[]): string[] =>
   names.flatMap((name) => ['--import', join(compiledFolder(), `${name}.js`)])
-
-/** Runs a step once for all workers of a run; the run's temporary folder identifies it. */
-function once(name: string, step: () => void): void {
-  const ended = join(tmpdir(), name)
-  if (existsSync(ended)) return
-  try {
-    mkdirSync(`${ended}.begun`)
-  } catch {
-    while (!existsSync(ended)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
-    return
-  }
-  try {
-    step()
-  } finally {
-    writeFileSync(ended, '')
-  }
-}
 
 /** Compiles the present sources. */
 function compile(): void {

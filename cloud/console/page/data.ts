@@ -15,7 +15,7 @@ export function refresh(): void {
 
 const INTERVAL_MS = 20_000
 const AWAY_MS = 2_000
-/** Several events within this time cause one reading. The service answers a route 360 times a minute. */
+/** Several events within this time cause one reading. Most routes allow 360 calls a minute, some fewer (`GET /owners/hubs`: 90). */
 const GATHER_MS = 1_000
 
 /** Readings that seldom change, by their names. */

@@ -27,7 +27,10 @@ const readDay = (day: string) =>
 /** The days before the present day that the look at today compares. */
 const compared = [-1, -7, -8] as const
 
-/** Sales of the last days of hubs. The number of calls does not grow with the number of hubs. */
+/**
+ * Sales of the last days of hubs. Three calls read the past days of all hubs. Hubs in another time zone may have another day, and
+ * need three more. One call for each hub reads its time zone and its currency, at most once a minute.
+ */
 export async function readHubSales(fleet: readonly FleetHub[]): Promise<ReadonlyMap<number, HubSales>> {
   const rows = fleet.map(async ({ hub_id: id, sales_today }) => {
     const { timezone, currency } = await readHubFacts(id)

@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -47,6 +48,20 @@ async function server(status: number, body: string): Promise<string> {
   onTestFinished(() => void http.close())
   return String((http.address() as AddressInfo).port)
 }
+
+/** The settings of a hub with a self-signed certificate, at whose port a server has one answer. */
+async function secureServer(status: number, body: string): Promise<Record<string, string>> {
+  const certificate = makeCertificate()
+  onTestFinished(() => certificate.remove())
+  const { cert, key, certPath, keyPath } = certificate
+  const https = createHttpsServer({ cert, key }, (_request, response) => response.writeHead(status).end(body))
+  await new Promise<void>((done) => https.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void https.close())
+  const { port } = https.address() as AddressInfo
+  return { PORT: String(port), LOCAL_CERT: certPath, LOCAL_KEY: keyPath }
+}
+
+const REFUSED = '{"sync":{"phase":"waiting","reason":"the broker refuses this password"}}'
 
 async function examine(plant: Plant): Promise<DoctorReport> {
   const folder = mkdtempSync(join(tmpdir(), 'larder-doctor-'))
@@ -172,6 +187,13 @@ const faults: readonly [fault: string, check: string, result: CheckResult, plant
     ({ hardware }) => ((hardware.gpio.chipLabel = 'no-such-chip'), { GPIO: 'onoff' }),
   ],
   ['another program on the port', 'local port', 'FAIL', async () => ({ PORT: await otherProgram() })],
+  [
+    'another program with https on the port',
+    'local port',
+    'FAIL',
+    async () => ({ ...(await secureServer(404, '')) }),
+  ],
+  ['a service with https', 'local port', 'OK', async () => ({ ...(await secureServer(200, '{}')) })],
   ['a service that does not run', 'local port', 'WARN', () => ({})],
   ['a broker that does not answer', 'broker', 'FAIL', () => ({})],
   [
@@ -186,7 +208,16 @@ const faults: readonly [fault: string, check: string, result: CheckResult, plant
     'FAIL',
     async () => ({
       MQTT_URL: `mqtt://127.0.0.1:${await otherProgram()}`,
-      PORT: await server(200, '{"sync":{"phase":"waiting","reason":"the broker refuses this password"}}'),
+      PORT: await server(200, REFUSED),
+    }),
+  ],
+  [
+    'a service with https that the broker refuses',
+    'broker',
+    'FAIL',
+    async () => ({
+      MQTT_URL: `mqtt://127.0.0.1:${await otherProgram()}`,
+      ...(await secureServer(200, REFUSED)),
     }),
   ],
   ['a broker without TLS', 'broker certificate', 'WARN', () => ({})],
@@ -218,6 +249,15 @@ test('the advice for the journal of another hub names the number in the hardware
     return {}
   })
   expect(checks.find(({ name }) => name === 'journal')?.advice).toMatch(/^Correct hubId in the hardware/)
+})
+
+test('the doctor quotes the report of a service that has a session', async () => {
+  const reason = 'the cloud is silent though the broker is connected'
+  const { checks } = await examine(async () => ({
+    MQTT_URL: `mqtt://127.0.0.1:${await otherProgram()}`,
+    PORT: await server(200, JSON.stringify({ sync: { phase: 'welcomed', reason } })),
+  }))
+  expect(checks.find(({ name }) => name === 'broker')?.message).toBe(`the service reports: ${reason}`)
 })
 
 test('the check of a broker at an IP address causes no warning of Node', async () => {
