@@ -216,11 +216,7 @@ const hubLimits = limits('Hubs', {
   ),
   claimCodeMs: ms(DAY, 'Time for which a claim code can be used.', 30 * DAY),
   hubCertificateMs: ms(90 * DAY, 'Lifetime of a certificate of a hub.', 825 * DAY),
-  hubAuthorityDelayMs: ms(
-    HOUR,
-    'Time for brokers to read a new authority, before it signs for hubs.',
-    12 * HOUR,
-  ),
+  hubAuthorityDelayMs: ms(HOUR, 'Time for brokers to read a new authority before it signs.', 12 * HOUR),
   hubReturnMs: ms(
     2 * MINUTE,
     'Time that hubs have to report after the cloud begins to listen: after its start, after a standstill, and after a loss of the broker or the database. Until then the cloud ends nothing because of a silent hub.',

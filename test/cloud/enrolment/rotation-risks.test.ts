@@ -158,7 +158,7 @@ onEachDatabase('a rotation of the authority', (open) => {
     expect(hub.exchanges()).toBe(2)
   })
 
-  test('a certificate that was made with the key of the former authority is not adopted for a hub that has one of the new', async () => {
+  test('no certificate made with the key of the former authority is adopted after the hub has a certificate of the new authority', async () => {
     const { db, context, clock, rotate, board, authorityOf } = await world(open)
     const hub = await board(1)
     await rotate(10 * DAY)
@@ -172,7 +172,7 @@ onEachDatabase('a rotation of the authority', (open) => {
     expect(await authorityOf(1)).toBe(2)
   })
 
-  test('an enrolment with an authority that is retired meanwhile is refused, and its code stays valid', async () => {
+  test('an enrolment during the retirement of its authority is refused, and its code stays valid', async () => {
     const { db, context, clock, rotate, enrol, authorityOf } = await world(open)
     context.settings.hubAuthorityDelayMs = HOUR
     await rotate(90 * DAY)

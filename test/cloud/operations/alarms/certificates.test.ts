@@ -35,7 +35,7 @@ onEachDatabase('certificates of the cloud', (open) => {
     expect((await alarms()).filter(({ cleared_at }) => cleared_at === null)).toEqual([])
   })
 
-  test('the authority of the hubs is an alarm of every owner in its last 180 days, and so is the end of an overlap that hubs would miss', async () => {
+  test('the authority of the hubs is an alarm of every owner in its last 180 days, and the end of an overlap in its last 14 days', async () => {
     const { context, clock } = await openShop(await open())
     const check = certificateWork(context, () => [])['certificates']!
     const openAlarms = async () => {
