@@ -154,7 +154,13 @@ test('a cloud gets a new issuer of identities and new secrets, an owner gets a n
       const { mqtt_password } = await larder('hubs', 'renew-password', '1', '--overlap', '1')
       passwords.push(String(mqtt_password))
       await sellsAgain(1)
-      commands.set('hub', ['env', `MQTT_PASSWORD=${String(mqtt_password)}`, ...commandOf('edge/main')])
+      commands.set('hub', [
+        'env',
+        `MQTT_PASSWORD=${String(mqtt_password)}`,
+        // A changed PIN is tried until it has arrived.
+        'LOCAL_GUESS_FREE=1000',
+        ...commandOf('edge/main'),
+      ])
       await restarts(plant, own, sellsAgain)
 
       expect(await signsIn(second.plant, { token: second.plant.hubToken })).toBe(200)
