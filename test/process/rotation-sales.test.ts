@@ -83,11 +83,12 @@ test('a cloud gets a new issuer of identities and new secrets, an owner gets a n
   ]
   /** A hub takes no order during a restart of its program; paid orders continue. */
   const restarts = async (of: Plant, at: BalancedHub, sellsAgain: (id: number) => Promise<void>) => {
-    at.restarts = true
+    const begun = (at.restarts?.begun ?? 0) + 1
+    at.restarts = { isNow: true, begun }
     await of.stop('hub')
     of.start('hub')
     await sells(of.hubId)
-    at.restarts = false
+    at.restarts = { isNow: false, begun }
     await sellsAgain(of.hubId)
   }
   const sells = (hubId: number) =>

@@ -34,8 +34,8 @@ export interface BalancedHub {
   room: Room
   /** The test stops its sales for a time, or for good: refusals do not count. */
   closes?: boolean
-  /** The test restarts its program now: refusals, and commands without an answer, do not count. */
-  restarts?: boolean
+  /** The test restarts its program: refusals, and commands without an answer, do not count during a restart that overlaps them. */
+  restarts?: { isNow: boolean; begun: number }
 }
 
 interface BalancedOptions {
@@ -71,7 +71,7 @@ export async function balanced(
   ): Promise<T | undefined> {
     // The cloud stores a refusal below 500: a later call with the same key gets it again.
     let key = uuidv7(runtime)
-    const restarted = at?.restarts === true
+    const { isNow: isRestarting = false, begun = 0 } = at?.restarts ?? {}
     for (let unanswered = 0; ; await sleep(clock, 200)) {
       const urls = [...ready]
       if (urls.length === 0) continue
@@ -93,7 +93,7 @@ export async function balanced(
       }
       const { response, text } = answer
       if (response.ok) return JSON.parse(text) as T
-      const restarts = restarted || at?.restarts === true
+      const restarts = isRestarting || (at?.restarts?.begun ?? 0) > begun
       const closes = restarts || at?.closes === true
       if (response.status === 409 && (closes || !text.includes('hub_not_accepting_orders'))) return undefined
       // The command may have been executed.
