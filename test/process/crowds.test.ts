@@ -15,7 +15,9 @@ const CROWD = '127.0.0.1'
 /** Duration of the measurement of the honest caller. */
 const MEASURE_MS = 4000
 const PAUSE_MS = 20
-const MOST_P99_MS = 200
+const MOST_P90_MS = 200
+/** On a busy machine: times as long as before the crowd. */
+const MOST_TIMES = 3
 
 interface Crowd {
   open: () => number
@@ -80,50 +82,45 @@ function honestCall(port: number, localAddress: string): Promise<{ status: numbe
 }
 
 /**
- * Calls from an honest caller's address. Returns the statuses other than 200, and the 99th percentile of the
+ * Calls from an honest caller's address. Returns the statuses other than 200, and the 90th percentile of the
  * times.
  */
 async function measure(
   port: number,
   localAddress: string,
-): Promise<{ failed: number[]; p99: number; calls: number }> {
+): Promise<{ failed: number[]; p90: number; calls: number }> {
   const answers: { status: number; ms: number }[] = []
   for (const begun = clock.monotonic(); clock.monotonic() - begun < MEASURE_MS; await sleep(clock, PAUSE_MS))
     answers.push(await honestCall(port, localAddress))
   const times = answers.map(({ ms }) => ms).toSorted((a, b) => a - b)
   return {
     failed: answers.map(({ status }) => status).filter((status) => status !== 200),
-    p99: Math.round(times[Math.floor(times.length * 0.99)]!),
+    p90: Math.round(times[Math.floor(times.length * 0.9)]!),
     calls: times.length,
   }
 }
 
-/** Without a crowd: the present speed of the machine. */
-let usualP99 = 0
+/** An honest caller before a crowd comes: the present speed of the machine, which other programs share. */
+async function usualP90(port: number): Promise<number> {
+  const { failed, p90 } = await measure(port, '127.0.0.2')
+  expect(failed).toEqual([])
+  return p90
+}
 
-async function requireServed(port: number, what: string): Promise<void> {
+async function requireServed(port: number, what: string, usual: number): Promise<void> {
   for (const address of ['127.0.0.2', CROWD]) {
-    const { failed, p99, calls } = await measure(port, address)
+    const { failed, p90, calls } = await measure(port, address)
     console.log(
-      `${what}: honest caller at ${address}: ${calls} calls, p99 ${p99} ms, ${failed.length} failed`,
+      `${what}: honest caller at ${address}: ${calls} calls, p90 ${p90} ms (${usual} ms before), ${failed.length} failed`,
     )
     expect([what, address, failed]).toEqual([what, address, []])
-    // A quiet service is slow too if the machine is busy with other programs.
-    expect(p99).toBeLessThan(Math.max(MOST_P99_MS, 2 * usualP99))
+    expect(p90).toBeLessThan(Math.max(MOST_P90_MS, MOST_TIMES * usual))
   }
 }
 
 const head = (line: string, headers = '') => `${line} HTTP/1.1\r\nHost: larder\r\n${headers}`
 const length = (bytes: number) => `Content-Length: ${bytes}\r\n\r\n`
 const form = 'Content-Type: multipart/form-data; boundary=x\r\n'
-
-test('an honest caller without a crowd is served', { timeout: 120_000 }, async () => {
-  const port = await startCloud({}).ready()
-  const { failed, p99, calls } = await measure(port, '127.0.0.2')
-  console.log(`no crowd: ${calls} calls, p99 ${p99} ms`)
-  usualP99 = p99
-  expect(failed).toEqual([])
-})
 
 test.each([
   [
@@ -157,8 +154,9 @@ test.each([
   { timeout: 120_000 },
   async (count, what, text) => {
     const port = await startCloud({}).ready()
+    const usual = await usualP90(port)
     await crowd(port, count, text())
-    await requireServed(port, `${count} ${what}`)
+    await requireServed(port, `${count} ${what}`, usual)
   },
 )
 
@@ -172,6 +170,7 @@ test('honest callers are served while 15 users try to open 5,000 streams', { tim
     await db.transact((tx) => grantRole(tx.q, systemRuntime(), { identity, role: 'owner', hubs: '*' }))
   await db.close()
   const port = await startCloud({ DATA_DIR: folder }).ready()
+  const usual = await usualP90(port)
   const tokens: string[] = []
   for (const sub of users) {
     const answer = await fetch(`http://127.0.0.1:${port}/demo/identity/token`, {
@@ -201,5 +200,5 @@ test('honest callers are served while 15 users try to open 5,000 streams', { tim
     await Promise.all(Array.from({ length: 50 }, (_, at) => follow(tokens[(n + at) % 15]!)))
   console.log(`5,000 streams of 15 users: ${open} open, ${refused} refused`)
   expect(open).toBe(90)
-  await requireServed(port, '5,000 streams of 15 users')
+  await requireServed(port, '5,000 streams of 15 users', usual)
 })
