@@ -1,13 +1,12 @@
+import { X509Certificate } from 'node:crypto'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { DAY_MS } from '../../protocol/model/times.ts'
-import { authorityRows } from '../enrolment/authority.ts'
+import { endOf } from '../../protocol/mqtt/certificates.ts'
 import { retireFormer, rotateAuthority } from '../enrolment/rotation.ts'
-import { hubsWithout } from '../gateway/hub-certificates.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { authorityRows, hubsWithout } from '../gateway/hub-certificates.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { endOf } from '../../protocol/mqtt/certificates.ts'
-import { X509Certificate } from 'node:crypto'
 import { recordAct, type CommandLine } from './command-line.ts'
 
 const usage = `Usage:
@@ -22,8 +21,8 @@ until every hub has one of the new, or until the end of the overlap. Then the fo
 read GET /pki/ca.pem within the first hour: the new authority signs no certificate of a hub before.
 
 show prints the authorities, the newest first, and the hubs without a certificate of the newest. retire deletes the former authority
-at once. Prints JSON. Status 1 if a rotation is in progress or requested (rotate), or if there is no former authority or a hub has no certificate of the
-new one (retire; --force retires it, and these hubs need a new enrolment).`
+at once. Prints JSON. Status 1 if a rotation is in progress or requested (rotate), or if there is no former authority or a hub has
+no certificate of the new one (retire; --force retires it, and these hubs need a new enrolment).`
 
 const DEFAULT_DAYS = 90
 
@@ -67,13 +66,16 @@ export const authorityCommands = (runtime: Runtime): CommandLine => ({
 
 async function show(q: Queries, now: number) {
   const rows = await authorityRows(q)
-  const authorities = rows.map(({ id, certificate, created_at, ends_at }) => ({
-    id,
-    fingerprint: new X509Certificate(certificate).fingerprint256,
-    created_at: timestamp(created_at),
-    expires_at: timestamp(endOf(new X509Certificate(certificate))),
-    overlap_until: ends_at === null ? null : timestamp(ends_at),
-  }))
+  const authorities = rows.map(({ id, certificate, created_at, ends_at }) => {
+    const own = new X509Certificate(certificate)
+    return {
+      id,
+      fingerprint: own.fingerprint256,
+      created_at: timestamp(created_at),
+      expires_at: timestamp(endOf(own)),
+      overlap_until: timestampOrNull(ends_at),
+    }
+  })
   const [newest] = rows
   return { authorities, hubs_without_newest: newest ? await hubsWithout(q, newest.id, now) : [] }
 }

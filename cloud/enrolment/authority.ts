@@ -4,9 +4,10 @@ import type { Random } from '../../protocol/model/runtime.ts'
 import { DAY_MS } from '../../protocol/model/times.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import { type Key, loadX509, P256, privatePem, type PublicKey, readPrivatePem } from '../../protocol/x509.ts'
+import { authorityRows } from '../gateway/hub-certificates.ts'
 import { CLOCK_TOLERANCE_MS } from '../gateway/lost-certificates.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { isUniqueViolation, type Queries, type Tx } from '../platform/store/database.ts'
+import { isUniqueViolation, type Tx } from '../platform/store/database.ts'
 
 /** When a certificate begins and ends, in milliseconds since the Unix epoch. */
 export interface Validity {
@@ -82,10 +83,6 @@ export async function openAuthorities(context: CloudContext): Promise<Authoritie
     }
   }
 }
-
-/** The rows of the authorities, the newest first. */
-export const authorityRows = (q: Queries) =>
-  q.selectFrom('hub_authority').selectAll().orderBy('id', 'desc').execute()
 
 /** The certificates of the authorities, PEM. The newest one is the first. */
 export const bundleOf = (authorities: Authorities): string =>

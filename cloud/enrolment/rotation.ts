@@ -1,12 +1,12 @@
 import { maySpeak } from '../gateway/draining.ts'
-import { hubsWithout, isOnNewest } from '../gateway/hub-certificates.ts'
+import { authorityRows, hasCertificateOf, hubsWithout } from '../gateway/hub-certificates.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { schedule } from '../platform/work/queue.ts'
 import { done, type WorkKinds } from '../platform/work/runner.ts'
-import { authorityRows, createAuthority, type Authorities, type Authority } from './authority.ts'
+import { createAuthority, type Authorities, type Authority } from './authority.ts'
 
 /**
  * The rotation of the cloud's own authority. The command line requests it as due work, because only the service can seal the new
@@ -59,7 +59,7 @@ export async function retireFormer(
       .updateTable('hub_certificates')
       .set({ revoked_at: now })
       .where('authority', 'in', ended)
-      .where((eb) => eb.not(isOnNewest('hub_certificates.hub_id', newest.id)))
+      .where((eb) => eb.not(hasCertificateOf('hub_certificates.hub_id', newest.id)))
       .where('revoked_at', 'is', null)
       .execute()
   await tx.q.deleteFrom('hub_authority').where('id', 'in', ended).execute()
@@ -110,7 +110,7 @@ export async function serverAuthority(q: Queries, authorities: Authorities, now:
     .selectFrom('hubs')
     .select('hubs.id')
     .where((eb) => maySpeak(eb, now))
-    .where((eb) => eb.not(isOnNewest('hubs.id', newest.id)))
+    .where((eb) => eb.not(hasCertificateOf('hubs.id', newest.id)))
     .limit(1)
   return (await unaware.executeTakeFirst()) ? former : newest
 }

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
+import { sql } from 'kysely'
 import { DAY_MS } from '../../protocol/model/times.ts'
 import { endOf } from '../../protocol/mqtt/certificates.ts'
-import { sql } from 'kysely'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { schedule } from '../platform/work/queue.ts'
 import { maySpeak } from './draining.ts'
@@ -48,10 +48,10 @@ export async function revokedCertificates(q: Queries, now: number, hubId?: numbe
 }
 
 /** Whether the hub in this column has a certificate of the authority with this id. */
-export const isOnNewest = (hub: 'hubs.id' | 'hub_certificates.hub_id', authority: number) =>
+export const hasCertificateOf = (hub: 'hubs.id' | 'hub_certificates.hub_id', authority: number) =>
   sql<boolean>`exists (
-    select 1 from hub_certificates as newest
-    where newest.hub_id = ${sql.ref(hub)} and newest.authority = ${authority} and newest.revoked_at is null
+    select 1 from hub_certificates as own
+    where own.hub_id = ${sql.ref(hub)} and own.authority = ${authority} and own.revoked_at is null
   )`
 
 /** Hubs that have a valid certificate, and none of the authority with this id. */
@@ -64,7 +64,7 @@ export async function hubsWithout(q: Queries, authority: number, now: number): P
     .where('hub_certificates.revoked_at', 'is', null)
     .where('expires_at', '>', now)
     .where((eb) => maySpeak(eb, now))
-    .where((eb) => eb.not(isOnNewest('hub_certificates.hub_id', authority)))
+    .where((eb) => eb.not(hasCertificateOf('hub_certificates.hub_id', authority)))
     .orderBy('hub_id')
     .execute()
   return rows.map(({ hub_id }) => hub_id)
@@ -77,6 +77,10 @@ export const SESSION_WORK = 'hub.session'
 export const endSession = (tx: Tx, hubId: number, now: number): Promise<void> =>
   schedule(tx, SESSION_WORK, hubId, now)
 
+/** The rows of the authorities, the newest first. */
+export const authorityRows = (q: Queries) =>
+  q.selectFrom('hub_authority').selectAll().orderBy('id', 'desc').execute()
+
 /** The name of the authority's certificate in alarms. */
 export const AUTHORITY = 'ca'
 
@@ -88,15 +92,13 @@ export const OVERLAP = 'ca overlap'
 
 /** The end of the overlap of a rotation, if hubs would then be lost. */
 export async function endOfOverlap(q: Queries, now: number): Promise<number | undefined> {
-  const rows = await q.selectFrom('hub_authority').select(['id', 'ends_at']).orderBy('id', 'desc').execute()
-  const [newest, former] = rows
+  const [newest, former] = await authorityRows(q)
   if (!newest || !former) return undefined
   return (await hubsWithout(q, newest.id, now)).length > 0 ? (former.ends_at ?? undefined) : undefined
 }
 
 /** The end of the newest authority's certificate, and when to warn of it; undefined if there is none. */
 export async function endOfAuthority(q: Queries): Promise<{ endsAt: number; warnMs: number } | undefined> {
-  const rows = q.selectFrom('hub_authority').select('certificate').orderBy('id', 'desc').limit(1)
-  const newest = await rows.executeTakeFirst()
+  const [newest] = await authorityRows(q)
   return newest && { endsAt: endOf(new X509Certificate(newest.certificate)), warnMs: ROTATE_BEFORE_MS }
 }

@@ -63,7 +63,7 @@ export async function adoptCertificate(
     const authorities = await tx.q.selectFrom('hub_authority').select(['id', 'certificate']).execute()
     const by = authorities.find((one) => new X509Certificate(one.certificate).subject === `CN=${issuer}`)
     if (!by) return false
-    // A hub with a certificate of a newer authority uses no more certificates of a former one, whose key others may have.
+    // Others may have the key of a former authority. A hub that has a certificate of a newer one needs no more of the former.
     const newer = tx.q.selectFrom('hub_certificates').select('serial').where('hub_id', '=', hubId)
     if (await newer.where('authority', '>', by.id).executeTakeFirst()) return false
     await tx.q

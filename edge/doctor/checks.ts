@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import * as files from 'node:fs'
-import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
@@ -15,6 +15,7 @@ import {
   CONNECT_TIMEOUT_MS,
   diskChecks,
   fail,
+  isUsable,
   ok,
   unreadable,
   versionFinding,
@@ -104,7 +105,7 @@ const journalChecks = ({ store, storeMaxMb, hardware }: EdgeConfig, now: number)
   }
   return {
     journal() {
-      if (existsSync(store) && !usable(store))
+      if (existsSync(store) && !isUsable(files, store))
         return fail(
           `${store} cannot be opened by this user`,
           `Give it to the service: chown larder: ${store}*`,
@@ -153,16 +154,6 @@ const journalChecks = ({ store, storeMaxMb, hardware }: EdgeConfig, now: number)
   }
 }
 
-/** Whether this user can read and write a file. */
-const usable = (path: string): boolean => {
-  try {
-    accessSync(path, constants.R_OK | constants.W_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
 const hardwareChecks = ({ hardware, gpio }: EdgeConfig): Checks => {
   const { controllers } = hardware
   return {
@@ -174,7 +165,7 @@ const hardwareChecks = ({ hardware, gpio }: EdgeConfig): Checks => {
               `controller ${id}: ${port} does not exist`,
               'Check the cable, and the path in hardware.json: ls /dev/serial/by-id',
             )
-          return usable(port)
+          return isUsable(files, port)
             ? []
             : fail(`controller ${id}: ${port} cannot be opened`, 'Add the user larder to the group dialout.')
         }),
@@ -199,7 +190,7 @@ const hardwareChecks = ({ hardware, gpio }: EdgeConfig): Checks => {
           `no GPIO chip has the label ${label}`,
           'Correct chipLabel in hardware.json: cat /sys/class/gpio/gpiochip*/label',
         )
-      return usable('/sys/class/gpio/export')
+      return isUsable(files, '/sys/class/gpio/export')
         ? ok(`the GPIO chip ${label ?? ''} is there`)
         : fail('/sys/class/gpio/export is not writable', 'Add the user larder to the group gpio.')
     },

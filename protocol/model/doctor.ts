@@ -186,6 +186,18 @@ export const diskChecks = (files: DoctorFiles, setting: string, folder: string):
 
 const WRITE = 2
 
+const READ = 4
+
+/** Whether this user can read and write a file. */
+export function isUsable(files: Pick<DoctorFiles, 'accessSync'>, path: string): boolean {
+  try {
+    files.accessSync(path, READ | WRITE)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Whether this user can write into a folder. */
 export function writable(files: DoctorFiles, setting: string, folder: string): Finding {
   if (files.statSync(folder, { throwIfNoEntry: false }) === undefined)

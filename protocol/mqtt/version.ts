@@ -32,8 +32,8 @@
  *    Commands test rows (test_dispense). An older hub ignores it: the caller gets 504, and nothing moves.
  *    Commands block and unblock rows (block_row, unblock_row). An older hub ignores them: the caller gets 504.
  *    A hub requests its next certificate (certificate). An older cloud ignores the request.
-    A hub reports which authorities it trusts, and receives those of the cloud (ca). An older hub gets certificates of the
-    former authority until the end of its overlap.
+ *    A hub reports which authorities it trusts, and receives those of the cloud (ca). An older hub gets certificates of the
+ *    former authority until the end of its overlap.
  *    A retired or revoked board erases its secrets (erase, erased). An older hub ignores the order.
  *    Settings and hardware descriptions of hubs (desired, in entries, snapshots and hellos; hardware). An older hub stores
  *    the entry as a dead letter.

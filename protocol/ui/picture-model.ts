@@ -1,3 +1,4 @@
+import { counted } from '../model/counted.ts'
 /** The content of a hub's picture. The simulator fills all of it, a hub fills the part that its sensors know. */
 export interface HubPicture {
   bins: PictureBin[]
@@ -141,7 +142,7 @@ export function sentenceOf(picture: HubPicture, id: string): string | undefined 
           : bin.occupied
             ? ', something lies in it'
             : ', empty'
-        : `, ${bin.units} ${bin.units === 1 ? 'unit' : 'units'} in it`
+        : `, ${counted(bin.units, 'unit')} in it`
     return withTrouble(
       `Door ${bin.door}, lift ${bin.lift}${content}${bin.note ? `, ${bin.note}` : ''}`,
       bin.trouble,

@@ -7,10 +7,12 @@ import { awaySince, can, client, session } from './session.ts'
 /** Grows when shown data may be old: at an event, at intervals, and after an action. */
 const beat = signal(0)
 
+const readAgain = (): void => void (beat.value += 1)
+
 /** Reads all shown data again, after an action. */
 export function refresh(): void {
   kept.clear()
-  beat.value += 1
+  readAgain()
 }
 
 const INTERVAL_MS = 20_000
@@ -36,7 +38,7 @@ export function keep<T>(name: string, load: () => Promise<T>): Promise<T> {
 async function beatAtIntervals(): Promise<never> {
   for (;;) {
     await pause(awaySince.value === null ? INTERVAL_MS : AWAY_MS)
-    if (!document.hidden && session.value) beat.value += 1
+    if (!document.hidden && session.value) readAgain()
   }
 }
 
@@ -54,7 +56,7 @@ async function followEvents(): Promise<void> {
           isGathering = true
           void pause(GATHER_MS).then(() => {
             isGathering = false
-            beat.value += 1
+            readAgain()
           })
         }
     } catch {
@@ -67,7 +69,7 @@ async function followEvents(): Promise<void> {
 
 /** Keeps the shown data current. */
 export function keepCurrent(): void {
-  document.addEventListener('visibilitychange', () => void (!document.hidden && (beat.value += 1)))
+  document.addEventListener('visibilitychange', () => void (!document.hidden && readAgain()))
   void beatAtIntervals()
   void followEvents()
 }

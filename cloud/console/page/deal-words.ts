@@ -1,7 +1,8 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import type { Deal } from '../../../protocol/contract/deal-objects.ts'
-import { count, money } from './format.ts'
+import { money } from './format.ts'
 
-/** What the sentence that describes a deal needs of its hub. */
+/** Facts of a hub for the texts of its deals. */
 export interface DealWords {
   /** Names of products by their numbers. */
   names: ReadonlyMap<number, string>
@@ -45,7 +46,7 @@ export function constraintText(
   { type, value }: Deal['constraints'][number],
   { currency }: DealWords,
 ): string | undefined {
-  const times = count(Number(value), 'time')
+  const times = counted(Number(value), 'time')
   const texts = {
     SALEAMT: `from a cart of ${money(Number(value), currency)}`,
     MAXDISCOUNT: `at most ${money(Number(value), currency)} off`,

@@ -11,10 +11,6 @@ export const money = (cents: number, currency: string | undefined): string =>
 /** `3.78`, for fields that a person edits. */
 export const amount = (cents: number): string => (cents / 100).toFixed(2)
 
-/** `3 rows`, `1 row`. */
-export const count = (number: number, one: string, many = `${one}s`): string =>
-  `${number} ${number === 1 ? one : many}`
-
 /** The present day in a time zone, `YYYY-MM-DD`. */
 export const today = (timeZone?: string): string =>
   new Intl.DateTimeFormat('en-CA', { timeZone, dateStyle: 'short' }).format(epochMs())

@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import { Banknote, DoorOpen, PackageCheck, RotateCcw, ScanEye } from 'lucide'
 import type { IconNode } from 'lucide'
 import type { JSX } from 'preact'
@@ -7,7 +8,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
-import { count, money, time } from './format.ts'
+import { money, time } from './format.ts'
 import { readHubFacts } from './hubs.ts'
 import { OrderBadges } from './orders.tsx'
 import { act, Card, Heading, Link, Loaded } from './parts.tsx'
@@ -108,7 +109,7 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
   const [chosen, setUnits] = useState(1)
   const units = Math.min(chosen, most)
   const refund = (): void =>
-    void act(`Refund ${count(units, 'unit')} of ${name}`, () =>
+    void act(`Refund ${counted(units, 'unit')} of ${name}`, () =>
       ask('POST /owners/orders/{order_id}/items/{product_id}/refund', {
         params: { order_id: order.id, product_id: Number(productUPC) },
         body: { quantity: units },
@@ -135,17 +136,17 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
               >
                 {Array.from({ length: most }, (_, index) => (
                   <option key={index} value={index + 1}>
-                    {count(index + 1, 'unit')}
+                    {counted(index + 1, 'unit')}
                   </option>
                 ))}
               </select>
             )}
             <HoldButton
               class="btn-sm min-h-9"
-              label={`Refund ${count(units, 'unit')} of ${name}`}
+              label={`Refund ${counted(units, 'unit')} of ${name}`}
               onHeld={refund}
             >
-              {`Refund ${count(units, 'unit')}`}
+              {`Refund ${counted(units, 'unit')}`}
             </HoldButton>
           </div>
         )}

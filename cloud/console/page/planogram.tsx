@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import { Download, Package, Upload } from 'lucide'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
@@ -11,7 +12,7 @@ import { address, setQuery } from './address.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'
 import { rowsOf } from './csv.ts'
 import { refresh, useData } from './data.ts'
-import { amount, count, money, words } from './format.ts'
+import { amount, money, words } from './format.ts'
 import { columns, type Change, changesOf, type Place, readPlaces } from './places.ts'
 import { act, Card, Heading, Link, Loaded, Nothing } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
@@ -278,7 +279,7 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
         refresh()
         return say(`${text}: ${(error as Error).message}`, true)
       }
-    say(`${count(changes!.length, 'change')}: done.`)
+    say(`${counted(changes!.length, 'change')}: done.`)
     setChanges(null)
     refresh()
   }
@@ -326,7 +327,7 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
           </ul>
           <div class="flex flex-wrap gap-2 mt-2">
             <HoldButton class="btn-primary btn-sm min-h-9" onHeld={() => void apply()}>
-              {`Apply ${count(changes.length, 'change')}`}
+              {`Apply ${counted(changes.length, 'change')}`}
             </HoldButton>
             <button class="btn btn-sm" onClick={() => setChanges(null)}>
               Cancel

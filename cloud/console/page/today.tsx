@@ -1,9 +1,10 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import type { JSX } from 'preact'
 import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import type { FleetHub, RestockRow } from '../../../protocol/contract/owner-reports.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
-import { addDays, ago, count, money, shortDay, title, weekday } from './format.ts'
+import { addDays, ago, money, shortDay, title, weekday } from './format.ts'
 import { act, Card, Figure, Heading, Link, Loaded, Nothing, severityLooks } from './parts.tsx'
 import { all, ask, can } from './session.ts'
 import { type HubSales, readHubSales } from './today-sales.ts'
@@ -22,8 +23,8 @@ async function readNow(): Promise<Now> {
     all('GET /owners/alarms', { query: { limit: 100 } }),
     can('inventory:read') ? all('GET /owners/restock', { query: { limit: 100 } }) : null,
   ])
-  const counted = fleet.filter(({ hub_id }) => can('analytics:read', hub_id))
-  return { fleet, alarms, restock, sales: counted.length === 0 ? null : await readHubSales(counted) }
+  const readable = fleet.filter(({ hub_id }) => can('analytics:read', hub_id))
+  return { fleet, alarms, restock, sales: readable.length === 0 ? null : await readHubSales(readable) }
 }
 
 /** `12 % more than on the Wednesday before ($80.10)`. */
@@ -43,7 +44,7 @@ function Sales({ sales }: { sales: ReadonlyMap<number, HubSales> }): JSX.Element
   return (
     <>
       <Figure name="yesterday" label="Yesterday" value={money(sum('yesterday'), currency)}>
-        {count(sum('ordersYesterday'), 'order')},{' '}
+        {counted(sum('ordersYesterday'), 'order')},{' '}
         {against(sum('yesterday'), sum('yesterdayBefore'), currency, addDays(day, -1))}
       </Figure>
       <Figure name="today" label="Today so far" value={money(sum('today'), currency)}>
@@ -65,18 +66,18 @@ export function TodayPage(): JSX.Element {
             <div class="grid gap-3 grid-cols-2 lg:grid-cols-4">
               {sales && <Sales sales={sales} />}
               <Figure name="problems" label="Open problems" value={String(alarms.length)}>
-                {count(alarms.filter(({ severity }) => severity === 'critical').length, 'critical problem')}
+                {counted(alarms.filter(({ severity }) => severity === 'critical').length, 'critical problem')}
               </Figure>
               {restock && (
                 <Figure
                   name="refill"
                   label="To refill"
-                  value={count(
+                  value={counted(
                     restock.reduce((units, { refill }) => units + refill, 0),
                     'unit',
                   )}
                 >
-                  in {count(restock.length, 'row')}
+                  in {counted(restock.length, 'row')}
                 </Figure>
               )}
             </div>
@@ -184,9 +185,9 @@ function HubCard({ hub, sales }: { hub: FleetHub; sales: HubSales | undefined })
   const isGood = online && hub_status === 'active'
   const problems = alarms.critical + alarms.warning + alarms.info
   const facts = [
-    ...(online ? [count(free_bins, 'free bin')] : []),
+    ...(online ? [counted(free_bins, 'free bin')] : []),
     ...(warmest_fridge ? [`warmest fridge ${warmest_fridge.temperature.toFixed(1)} °C`] : []),
-    count(problems, 'problem'),
+    counted(problems, 'problem'),
   ]
   return (
     <li class="border border-base-300 rounded-box p-3" data-hub={hub_id}>
@@ -248,7 +249,7 @@ function Refill({ rows }: { rows: readonly RestockRow[] }): JSX.Element {
                   ))}
               </ul>
               <Link to={`/planogram/${id}?show=refill`} class="btn btn-sm mt-2">
-                Refill by the list ({count(own.length, 'row')})
+                Refill by the list ({counted(own.length, 'row')})
               </Link>
             </div>
           )

@@ -11,6 +11,7 @@ import {
   clockFinding,
   diskChecks,
   fail,
+  isUsable,
   ok,
   unreadable,
   versionFinding,
@@ -114,15 +115,10 @@ const fileChecks = (config: CloudConfig, configPath: string | undefined): Checks
 }
 
 /** Whether a database file exists that this user cannot read and write. */
-function isForeignFile(databaseUrl: string): boolean {
-  if (!databaseUrl.startsWith('sqlite:') || !existsSync(placeOf(databaseUrl))) return false
-  try {
-    files.accessSync(placeOf(databaseUrl), files.constants.R_OK | files.constants.W_OK)
-    return false
-  } catch {
-    return true
-  }
-}
+const isForeignFile = (databaseUrl: string): boolean =>
+  databaseUrl.startsWith('sqlite:') &&
+  existsSync(placeOf(databaseUrl)) &&
+  !isUsable(files, placeOf(databaseUrl))
 
 const databaseChecks = (
   { databaseUrl, ...config }: CloudConfig,

@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import { binSubject, controllerSubject, doorSubject } from '../../../protocol/model/subject.ts'
 import type { Check } from './steps.ts'
 
@@ -210,7 +211,7 @@ export function observedText(check: Check, observation: Observation): string {
   if (check.of === 'controller')
     words.push(before.get(readingOf.controller(check.controller)) ?? 'not connected')
   if (celsius !== undefined) words.push(`${celsius} °C`)
-  if (drops !== undefined) words.push(`the drop sensor saw ${drops} ${drops === 1 ? 'unit' : 'units'} fall`)
+  if (drops !== undefined) words.push(`the drop sensor saw ${counted(drops, 'unit')} fall`)
   if (bin !== undefined) words.push(`into bin ${bin}`)
   for (const { of } of wanted(check, observation)) {
     const reported = [before.get(of) ?? 'unknown', ...seen.filter((one) => one.of === of).map(({ is }) => is)]

@@ -1,3 +1,4 @@
+import { counted } from '../../../protocol/model/counted.ts'
 import { effect, signal } from '@preact/signals'
 import { BellRing } from 'lucide'
 import type { JSX } from 'preact'
@@ -67,7 +68,7 @@ export function AlarmBadge(): JSX.Element | null {
   return (
     <button
       class="btn btn-sm btn-error"
-      aria-label={`${count} ${count === 1 ? 'alarm' : 'alarms'}: show`}
+      aria-label={`${counted(count, 'alarm')}: show`}
       data-badge={count}
       onClick={() => {
         const section = document.getElementById('alarms')
