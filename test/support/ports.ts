@@ -1,22 +1,34 @@
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 
 /**
- * `count` free ports of this machine's loopback address, all different: asking for one port after the other can
- * return the same port twice.
+ * Below the ports that Linux gives to outgoing connections (32768 and above): one of these can be taken by any
+ * connection between the choice of the port and the start of the program that listens there.
  */
+const FIRST_PORT = 10_000
+const PORTS_OF_A_WORKER = 700
+const WORKERS = 30
+
+/** Two workers of one run choose from different ports; a benchmark is the worker 0. */
+const first = FIRST_PORT + (Number(process.env['VITEST_POOL_ID'] ?? 0) % WORKERS) * PORTS_OF_A_WORKER
+/** Files that run one after the other in a worker begin at different places. */
+let next = process.pid
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
+
+/** `count` free ports of this machine's loopback address; one comes again only after all others of the worker. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from(
-      { length: count },
-      () =>
-        new Promise<ReturnType<typeof createServer>>((resolve) => {
-          const server = createServer()
-          server.listen(0, '127.0.0.1', () => resolve(server))
-        }),
-    ),
-  )
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  const ports: number[] = []
+  for (let tried = 0; ports.length < count; tried += 1) {
+    if (tried === PORTS_OF_A_WORKER) throw new Error(`fewer than ${count} ports are free from ${first}`)
+    const port = first + (next++ % PORTS_OF_A_WORKER)
+    if (await isFree(port)) ports.push(port)
+  }
   return ports
 }
 
