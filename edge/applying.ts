@@ -1,4 +1,5 @@
 import type { Log } from '../protocol/model/log.ts'
+import { RunningTime } from '../protocol/model/running-time.ts'
 import { every, type Cancel, type Clock } from '../protocol/model/runtime.ts'
 import type { Hub } from './hub.ts'
 import { StorageError } from './journal/storage-error.ts'
@@ -18,6 +19,8 @@ export interface ApplyingOptions {
 }
 
 const CHECK_MS = 500
+/** A longer time between two checks is a suspension of the process, and not a fault of the version. */
+const SUSPENDED_MS = 10_000
 /** Controllers that do not connect within this time after the start count as absent: some restart when their line opens. */
 const SETTLE_MS = 30_000
 
@@ -28,8 +31,10 @@ const SETTLE_MS = 30_000
  */
 export function startApplying(options: ApplyingOptions): Cancel {
   const { desired, clock, log, confirmMs, hub, restart } = options
-  const since = clock.monotonic()
+  const running = new RunningTime(clock, SUSPENDED_MS)
+  const since = running.ms()
   const cancel = every(clock, CHECK_MS, () => {
+    const passedMs = running.ms() - since
     desired.checkUpdate()
     const trial = desired.trial()
     if (trial) {
@@ -39,7 +44,7 @@ export function startApplying(options: ApplyingOptions): Cancel {
         desired.confirm()
         hub()?.core.noteDesired()
         log.info({ version }, 'the hub works with the desired state, and keeps it')
-      } else if (clock.monotonic() - since >= confirmMs) {
+      } else if (passedMs >= confirmMs) {
         cancel()
         log.error(
           { version, problem },
@@ -49,7 +54,7 @@ export function startApplying(options: ApplyingOptions): Cancel {
         restart()
       }
     } else if (desired.isWaiting() && hub()?.core.isIdle() === true) {
-      const isSettled = clock.monotonic() - since >= SETTLE_MS || absentOf(options).length === 0
+      const isSettled = passedMs >= SETTLE_MS || absentOf(options).length === 0
       if (!isSettled || !begin(options)) return
       cancel()
       restart()

@@ -34,8 +34,6 @@ interface Actor {
 }
 
 const MAX_SLEEP_MS = 60 * 60_000
-/** Housekeeping is an event of each round. A process without events for this number of rounds did not run. */
-const SUSPENDED_ROUNDS = 3
 
 /** `onHandled` is called after the commit of each event, and after the rollback of one that finds no space. */
 export function createActor(context: () => Context, onHandled: () => void): Actor {
@@ -44,16 +42,8 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
   let isStopped = false
   let handledAt: number | undefined
 
-  /** Notes the time in which the process did not run. */
-  function noteSuspension({ runtime, settings }: Context): void {
-    if (handledAt === undefined) return
-    const passedMs = runtime.clock.monotonic() - handledAt
-    if (passedMs >= SUSPENDED_ROUNDS * settings.housekeepingMs) context().suspendedMs += passedMs
-  }
-
   function handle(work: () => void): boolean {
     const { store, runtime, settings } = context()
-    noteSuspension(context())
     const end = (sleepMs: number | undefined): void => {
       handledAt = runtime.clock.monotonic()
       wakeIn(sleepMs)

@@ -2,6 +2,7 @@ import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { GpioLines, HardwareDescription } from '../../protocol/model/hardware.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Runtime } from '../../protocol/model/runtime.ts'
+import type { RunningTime } from '../../protocol/model/running-time.ts'
 import type { CommandBody } from '../../protocol/model/hub-commands.ts'
 import type { CommandResult } from '../../protocol/mqtt/command.ts'
 import type { ControllerEvents, Controllers } from '../hardware/controllers.ts'
@@ -75,12 +76,15 @@ export type CycleCommand = Extract<CommandBody, { name: 'cycle_bin' }>
 
 /** State and services that all parts of the core share. */
 export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'> {
+  /** The monotonic clock counts only the time in which the process runs (`running`). */
+  runtime: Runtime
+  running: RunningTime
   images: readonly FirmwareImage[]
   /** By controller id: the firmware of its own board on the present connection. */
   firmware: Map<string, BoardFirmware>
-  /** By controller id: when it last had a known firmware, or was ordered to run one (`awakeMs`). */
+  /** By controller id: when it last had a known firmware, or was ordered to run one. */
   firmwareSeenAt: Map<string, number>
-  /** By controller id: when its connection was lost while its update was pending (`awakeMs`). */
+  /** By controller id: when its connection was lost while its update was pending. */
   firmwareLostAt: Map<string, number>
   /** The outcome that was noted last, and the rollout of the release that ran then. */
   firmwareOutcome: { rollout: string | null; outcome: FirmwareOutcome } | undefined
@@ -104,8 +108,6 @@ export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'>
   knownMemories: ReadonlyMap<string, string>
   /** On the monotonic clock. */
   startedAt: number
-  /** Time since the start in which the process did not run, in milliseconds: it was stopped, or its board slept. */
-  suspendedMs: number
   /** Start of the storage failure in cloud time, for the hub's page. */
   failingSince: number | undefined
   waiters: Map<string, Waiter[]>
@@ -138,10 +140,6 @@ export function isControllerUsable({ devices, state, firmware }: Context, contro
   const isReconciled = state.controllers.find(controller)?.reconciled === true
   return devices.isUp(controller) && isReconciled && !(board && isHeldByUpdate(board))
 }
-
-/** The monotonic clock without the time in which the process did not run: nobody could report anything then. */
-export const awakeMs = ({ runtime, suspendedMs }: Pick<Context, 'runtime' | 'suspendedMs'>): number =>
-  runtime.clock.monotonic() - suspendedMs
 
 /**
  * Start-up grace: milliseconds that the hub still waits for cabinets that have not connected since its start.

@@ -1,5 +1,6 @@
 import { randomHex } from '../../protocol/model/ids.ts'
-import type { Random } from '../../protocol/model/runtime.ts'
+import { RunningTime } from '../../protocol/model/running-time.ts'
+import { every, type Cancel, type Random, type Runtime } from '../../protocol/model/runtime.ts'
 import { Doors } from '../hardware/doors.ts'
 import { correctTimes, latestTime } from '../journal/correct-times.ts'
 import { loadState, type State } from '../journal/state.ts'
@@ -43,20 +44,23 @@ export function createCore(options: CoreOptions): HubCore {
   )
   const acceptance = new Acceptance(() => context)
   const controllerEvents = controllerEventsOf(() => context)
+  const parts = partsOf(options)
   const context: Context = {
-    ...partsOf(options),
+    ...parts,
     controllers: options.openControllers(controllerEvents),
-    doors: doorsOf(options, () => context, { health, onSeen: () => acceptance.check() }),
+    doors: doorsOf(parts, () => context, { health, onSeen: () => acceptance.check() }),
     handle: actor.handle,
   }
   const { store, doors, controllers } = context
   let stopHousekeeping = (): void => {}
+  let stopChecks: Cancel = () => {}
   let isDue = false
   return {
     controllerEvents,
     start() {
       doors.start()
       stopHousekeeping = startHousekeeping(context)
+      stopChecks = every(context.runtime.clock, context.settings.runningCheckMs, () => context.running.ms())
       actor.handle(() => {
         noteStart(context)
         askForConfig(context)
@@ -72,6 +76,7 @@ export function createCore(options: CoreOptions): HubCore {
       actor.stop()
       acceptance.leave()
       stopHousekeeping()
+      stopChecks()
       for (const { cancel } of context.reconnecting.values()) cancel()
       controllers.stop()
       doors.stop()
@@ -145,23 +150,38 @@ function askForConfig({ state, log, desired, resetInbox }: Context): void {
   resetInbox()
 }
 
+/** A process that has not checked for this number of rounds did not run. */
+const SUSPENDED_ROUNDS = 3
+
 /** The parts that depend only on the options. */
 function partsOf(options: CoreOptions) {
-  const { runtime, store, outbox, hardware } = options
+  const { store, outbox, hardware, settings } = options
+  const { clock, random } = options.runtime
+  const running = new RunningTime(clock, SUSPENDED_ROUNDS * settings.runningCheckMs)
+  const runtime: Runtime = {
+    random,
+    clock: {
+      now: () => clock.now(),
+      monotonic: () => running.ms(),
+      after: (delayMs, task) => clock.after(delayMs, task),
+    },
+  }
   const layout = createLayout(hardware)
   const state = loadState(
     store,
     layout.bins.map((bin) => bin.number),
   )
-  const cloud = createCloudClock(runtime.clock, state.facts, latestTime(store))
+  const cloud = createCloudClock(clock, state.facts, latestTime(store))
   return {
     ...options,
+    runtime,
+    running,
     layout,
     state,
     cloud,
-    devices: new Devices(layout, runtime.clock, options.settings),
-    ledger: createLedger(state, outbox, { now: cloud.now, againMs: options.settings.reportAgainMs }),
-    storeId: storeIdOf(store, state, runtime.random),
+    devices: new Devices(layout, runtime.clock, settings),
+    ledger: createLedger(state, outbox, { now: cloud.now, againMs: settings.reportAgainMs }),
+    storeId: storeIdOf(store, state, random),
     images: options.images ?? [],
     firmware: new Map(),
     firmwareSeenAt: new Map(),
@@ -171,7 +191,6 @@ function partsOf(options: CoreOptions) {
     ownBoots: new Map(),
     knownMemories: new Map(state.controllers.all().map((known) => [known.id, known.memory_id])),
     startedAt: runtime.clock.monotonic(),
-    suspendedMs: 0,
     failingSince: undefined,
     waiters: new Map(),
     reconnecting: new Map(),
@@ -192,7 +211,7 @@ function storeIdOf(store: Store, { facts }: State, random: Random): string {
 }
 
 function doorsOf(
-  options: CoreOptions,
+  options: Omit<CoreOptions, 'openControllers'>,
   context: () => Context,
   { health, onSeen }: { health: HealthWatch; onSeen: () => void },
 ): Doors {

@@ -48,6 +48,10 @@ export interface FridgeState {
   noted: 'never' | 'before' | 'lately'
   /** An earlier process journaled the last proof, and the fridge has not been proven cold since. */
   isInherited: boolean
+  /** The suspensions of the process until the readings of `meter`. */
+  suspensions: number
+  /** The value that the probe repeated for hours in an earlier process: its alarm is still open. */
+  frozenAt: { why: string; celsius: number | undefined } | undefined
 }
 
 /**
@@ -268,7 +272,7 @@ const unknownBin = (rules: SteadyRules): BinState => ({
   occupied: undefined,
   emptySince: undefined,
 })
-const unknownFridge = (): FridgeState => ({
+export const unknownFridge = (): FridgeState => ({
   meter: newThermometer,
   min: undefined,
   max: undefined,
@@ -280,4 +284,6 @@ const unknownFridge = (): FridgeState => ({
   openedAt: undefined,
   noted: 'never',
   isInherited: false,
+  suspensions: 0,
+  frozenAt: undefined,
 })

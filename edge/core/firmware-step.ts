@@ -40,9 +40,9 @@ export interface BoardFirmware {
   sent: number | undefined
   /** The controller restarts with the new firmware. */
   isSwitching: boolean
-  /** On the clock of `awakeMs`. */
+  /** On the monotonic clock of the core. */
   notBefore: number
-  /** When the controller took FWQ or USE (`awakeMs`), while the hub waits for FW or the restart. */
+  /** When the controller took FWQ or USE, while the hub waits for FW or the restart. */
   waitsSince: number | undefined
 }
 

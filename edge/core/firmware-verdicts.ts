@@ -1,7 +1,7 @@
 import type { FirmwareOutcome } from '../desired/desired-states.ts'
 import type { FirmwareImage } from '../hardware/firmware-images.ts'
 import { StorageError } from '../journal/storage-error.ts'
-import { awakeMs, type Context } from './context.ts'
+import type { Context } from './context.ts'
 import { isHeldByUpdate, type BoardFirmware, type FirmwareAttempt } from './firmware-step.ts'
 import { checkUpdates, firmwareAttempts } from './housekeeping.ts'
 
@@ -189,7 +189,7 @@ function outcomeOf(context: Context): FirmwareOutcome {
     const board = firmware.get(controller)
     if (board) return isPending(context, controller, board)
     const lostAt = firmwareLostAt.get(controller) ?? startedAt
-    return images.length > 0 && awakeMs(context) - lostAt < settings.firmware.afterMs
+    return images.length > 0 && context.runtime.clock.monotonic() - lostAt < settings.firmware.afterMs
   })
   if (isAwaited) return 'pending'
   return verdictOf(({ release }) => rollout !== null && release === software) ?? 'done'

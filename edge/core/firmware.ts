@@ -1,7 +1,7 @@
 import type { FrameBody, Refusal } from '../../protocol/serial/frames.ts'
 import type { FirmwareImage } from '../hardware/firmware-images.ts'
 import type { FirmwareRequest } from '../hardware/link-state.ts'
-import { awakeMs, type Context } from './context.ts'
+import type { Context } from './context.ts'
 import { binDevice } from './layout.ts'
 import { firmwareStep, isUpdating, newBoard, type BoardFirmware, type FirmwareStep } from './firmware-step.ts'
 import {
@@ -42,7 +42,8 @@ export function loseFirmware(context: Context, controller: string): void {
   // It may return at once, and get the image then.
   // A line that flaps before the controller reports its firmware does not extend the wait for it.
   const lostAt = board.about === undefined ? firmwareLostAt.get(controller) : undefined
-  if (isPending(context, controller, board)) firmwareLostAt.set(controller, lostAt ?? awakeMs(context))
+  if (isPending(context, controller, board))
+    firmwareLostAt.set(controller, lostAt ?? context.runtime.clock.monotonic())
   else firmwareLostAt.delete(controller)
   firmware.delete(controller)
 }
@@ -67,7 +68,7 @@ export function noteFirmware(context: Context, controller: string, about: FrameB
 }
 
 const noteSeen = (context: Context, controller: string): void =>
-  void context.firmwareSeenAt.set(controller, awakeMs(context))
+  void context.firmwareSeenAt.set(controller, context.runtime.clock.monotonic())
 
 /** The controller took a request, or refused it. */
 export function noteFirmwareAnswer(
@@ -79,7 +80,8 @@ export function noteFirmwareAnswer(
   const board = context.firmware.get(controller)
   if (!board) return
   const isTaken = why === undefined
-  if (isTaken && (request.type === 'FWQ' || request.type === 'USE')) board.waitsSince = awakeMs(context)
+  if (isTaken && (request.type === 'FWQ' || request.type === 'USE'))
+    board.waitsSince = context.runtime.clock.monotonic()
   // FW follows the acknowledgement of FWQ.
   if (isTaken && request.type === 'FWQ') return
   board.isWaiting = false
@@ -111,7 +113,7 @@ function noteRefused(
   why: Refusal,
 ): void {
   if (request.type === 'FWQ') return void (board.about = null)
-  board.notBefore = awakeMs(context) + context.settings.firmware.retryMs
+  board.notBefore = context.runtime.clock.monotonic() + context.settings.firmware.retryMs
   if (why === 'busy') return
   const image = board.about && imageOf(context, board.about.kind)
   const isFinal = why === 'bad_signature' || (request.type === 'IMG' && why !== 'memory_fault')
@@ -149,7 +151,7 @@ function watchSilence(context: Context, controller: string): number | undefined 
   const image = awaitedImage(context, controller)
   if (!image) return undefined
   const { silentMs } = settings.firmware
-  const leftMs = (firmwareSeenAt.get(controller) ?? startedAt) + silentMs - awakeMs(context)
+  const leftMs = (firmwareSeenAt.get(controller) ?? startedAt) + silentMs - context.runtime.clock.monotonic()
   if (leftMs > 0) return leftMs
   // The other controllers are no longer held up by this one.
   if (devices.isUp(controller)) firmware.set(controller, { ...newBoard(), about: null })
@@ -162,7 +164,7 @@ function watchSilence(context: Context, controller: string): number | undefined 
 
 function takeStep(context: Context, controller: string, board: BoardFirmware): number | undefined {
   const { settings, startedAt, state, layout, devices, firmware, cycling } = context
-  const now = awakeMs(context)
+  const now = context.runtime.clock.monotonic()
   const image = board.about ? imageOf(context, board.about.kind) : undefined
   const isSendable = image !== undefined && maySend(context, controller, image)
   // A transfer that nothing continues must not hold the other controllers.
@@ -255,7 +257,7 @@ function begin(context: Context, controller: string, board: BoardFirmware, image
     log.info({ controller, firmware: build }, 'the hub sends a new firmware to a controller')
     return sendAfterCommit(context, controller, board, { type: 'IMG', kind, build, size, sum })
   }
-  board.notBefore = awakeMs(context) + settings.firmware.retryMs
+  board.notBefore = context.runtime.clock.monotonic() + settings.firmware.retryMs
   log.warn({ controller, firmware: build }, 'the file of a firmware cannot be read, or has changed')
 }
 

@@ -3,7 +3,7 @@ import { fridgeSubject } from '../../protocol/model/subject.ts'
 import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { FridgeRow } from '../journal/tables.ts'
 import { isUsable, type Context } from './context.ts'
-import type { FridgeState } from './devices.ts'
+import { unknownFridge, type FridgeState } from './devices.ts'
 import type { FridgeReading } from './hub-core.ts'
 import { fridgeDevice } from './layout.ts'
 import { setAlarm } from './ledger.ts'
@@ -80,10 +80,14 @@ function watchFridge(context: Context, number: number): number | undefined {
   const { state, devices, cloud, settings, runtime, log } = context
   const memory = devices.fridge(number)
   const nowMs = runtime.clock.monotonic()
+  noteSuspension(context, memory)
   memory.watchedSince ??= nowMs
   const row = state.fridges.find(number)
   // An earlier process wrote the row.
-  if (memory.noted === 'never') memory.isInherited = row !== undefined
+  if (memory.noted === 'never') {
+    memory.isInherited = row !== undefined
+    inheritFrozen(context, number)
+  }
   const unread = unreadOf(context, number)
   const proof = unread.why === undefined ? proofOf(memory.meter, proofRules(context)) : undefined
   if (unread.why !== undefined) memory.unreadable = unread.why
@@ -126,6 +130,39 @@ function watchFridge(context: Context, number: number): number | undefined {
   return verdict.kind === 'shutoff' ? unread.ms : Math.min(verdict.ms, unread.ms ?? verdict.ms)
 }
 
+/** A suspension of the process is like an absence: no reading from before it proves anything. A frozen probe stays frozen. */
+function noteSuspension({ running }: Context, memory: FridgeState): void {
+  const { suspensions } = running
+  if (memory.suspensions === suspensions) return
+  const { meter, openSince, openedAt, unreadable, frozenAt } = memory
+  const { same, moves, movedFrom } = meter
+  Object.assign(memory, {
+    ...unknownFridge(),
+    meter: { ...newThermometer, same, moves, movedFrom },
+    openSince,
+    openedAt,
+    unreadable,
+    frozenAt,
+    suspensions,
+  } satisfies FridgeState)
+}
+
+const FROZEN = 'its probe has repeated'
+
+/** An earlier process found the probe frozen: a value that stays the same proves nothing after a restart, either. */
+function inheritFrozen({ state, devices }: Context, number: number): void {
+  const alarm = state.alarms.find({ code: 'fridge_unreadable', subject: fridgeSubject(number) })
+  if (alarm?.detail.startsWith(FROZEN))
+    devices.fridge(number).frozenAt = { why: alarm.detail, celsius: undefined }
+}
+
+/** Whether the probe repeats one value since an earlier process found it frozen. */
+function isStillFrozen({ frozenAt, meter }: FridgeState): boolean {
+  if (frozenAt === undefined || meter.same === undefined) return frozenAt !== undefined
+  frozenAt.celsius ??= meter.same.celsius
+  return frozenAt.celsius === meter.same.celsius
+}
+
 /**
  * The last proof of cold in cloud time. Without a proof or a record of an earlier process, the time counts since this
  * process watches the fridge. Times of this process are monotonic, so that a step of the cloud's clock changes none.
@@ -164,11 +201,17 @@ function unreadOf(context: Context, number: number): { why: string | undefined; 
   const others = layout.fridges
     .filter((fridge) => fridge.number !== number)
     .map((fridge) => devices.fridge(fridge.number).meter)
-  if (isFrozen(meter, { now, others, openedAt }, settings.frozen)) {
+  const fridge = devices.fridge(number)
+  const isFrozenStill = isStillFrozen(fridge)
+  if (isFrozenStill || isFrozen(meter, { now, others, openedAt }, settings.frozen)) {
     // Later readings must start a new proof.
-    devices.fridge(number).meter = { ...meter, run: undefined }
-    return { why: `its probe has repeated ${meter.same?.celsius} °C for hours`, ms: undefined }
+    fridge.meter = { ...meter, run: undefined }
+    return {
+      why: isFrozenStill ? fridge.frozenAt!.why : `${FROZEN} ${meter.same?.celsius} °C for hours`,
+      ms: undefined,
+    }
   }
+  fridge.frozenAt = undefined
   const validUntil = (meter.last?.at ?? watchedSince ?? now) + maxAgeMs(context, number)
   const reliableUntil = (meter.unreliableSince ?? Infinity) + maxAgeMs(context, number)
   const ms = Math.min(validUntil, reliableUntil) - now
@@ -218,12 +261,13 @@ function noteAlarms(
   { proof, unprovenForMs }: { proof: ReturnType<typeof proofOf>; unprovenForMs: number | undefined },
 ): void {
   const subject = fridgeSubject(number)
-  const { unreadable, meter } = context.devices.fridge(number)
+  const { unreadable, meter, isInherited } = context.devices.fridge(number)
   const isKnown = unreadable !== undefined || proof !== undefined
   if (isKnown) setAlarm(context, 'fridge_unreadable', subject, unreadable !== undefined, unreadable ?? '')
   if (unprovenForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')
   else if (
     unreadable === undefined &&
+    (proof !== undefined || !isInherited) &&
     meter.last !== undefined &&
     unprovenForMs >= context.settings.warmAlarmMs
   )

@@ -1,4 +1,5 @@
 import type { Log } from '../../protocol/model/log.ts'
+import { RunningTime } from '../../protocol/model/running-time.ts'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
 import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
 import type { Step, UpdateState } from './files.ts'
@@ -143,6 +144,9 @@ async function stopWhenIdle(
   }
 }
 
+/** A check takes less time. A longer one shows a suspension of the machine, which is no fault of the version. */
+const SUSPENDED_MS = 30_000
+
 /** Keeps the version if it becomes healthy in time, else returns to the former one. */
 async function confirm(
   world: UpdaterWorld,
@@ -151,11 +155,16 @@ async function confirm(
 ): Promise<void> {
   const { clock, log } = world
   const { to, from } = now
-  const until = clock.monotonic() + confirmMs
+  const running = new RunningTime(clock, checkMs + SUSPENDED_MS)
+  const until = running.ms() + confirmMs
   let healthySince: number | undefined
+  let { suspensions } = running
   for (;;) {
     const problem = problemOf(await world.health(), now)
-    const at = clock.monotonic()
+    const at = running.ms()
+    // The service was suspended, too, and may not know yet what it has lost.
+    if (running.suspensions > suspensions) healthySince = undefined
+    suspensions = running.suspensions
     healthySince = problem === undefined ? (healthySince ?? at) : undefined
     if (healthySince !== undefined && at - healthySince >= steadyMs) break
     if (problem !== undefined && at >= until) return giveUp(world, { to, from, error: problem })

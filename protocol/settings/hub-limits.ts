@@ -207,6 +207,8 @@ export const coreSettings = {
   clockWaitMs: 60_000,
   /** Housekeeping: temperatures, pruning, the ballast, the clock's persisted estimate. */
   housekeepingMs: 60_000,
+  /** Time between two checks whether the process was suspended. */
+  runningCheckMs: 10_000,
   /** Updates of the controllers' firmware (serial SPEC §12). */
   firmware: prefixed('FIRMWARE', {
     /** A release of the hub is confirmed within UPDATE_CONFIRM_MS. Until then its controllers stay as they are. */

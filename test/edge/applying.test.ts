@@ -6,12 +6,14 @@ import { startApplying } from '../../edge/applying.ts'
 import { DesiredStates } from '../../edge/desired/desired-states.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { virtualClock } from '../world/clock.ts'
+import { Suspension } from '../world/suspension.ts'
 
 /** A hub with a waiting version, whose parts the test sets. */
 function world() {
   const folder = mkdtempSync(join(tmpdir(), 'larder-applying-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const clock = virtualClock()
+  const suspension = new Suspension()
   const hub = { isIdle: true, phase: 'welcomed', up: { bins: true, vending: true } }
   let restarts = 0
   let desired: DesiredStates
@@ -22,7 +24,7 @@ function world() {
     desired.start()
     end = startApplying({
       desired,
-      clock,
+      clock: suspension.clockOf(clock, () => true),
       log: silentLog,
       confirmMs: 120_000,
       hub: () =>
@@ -41,6 +43,12 @@ function world() {
   desired!.offer({ version: 1, settings: {}, hardware: null })
   return {
     clock,
+    /** The process does not run for this time. */
+    suspend: (ms: number): void => {
+      suspension.begin()
+      clock.advance(ms)
+      suspension.end(clock)
+    },
     hub,
     start,
     restarts: () => restarts,
@@ -67,6 +75,21 @@ test('a version waits until no order is in progress, and is confirmed by a hub t
   expect(report()).toEqual({ applied: 2, failed: null })
   clock.advance(600_000)
   expect(restarts()).toBe(1)
+})
+
+test('a suspension of the process is no time of a trial: the version that works afterwards is confirmed', () => {
+  const { clock, suspend, hub, start, restarts, report, offer } = world()
+  offer(2)
+  clock.advance(1000)
+  hub.phase = 'connecting'
+  start()
+  clock.advance(10_000)
+  suspend(600_000)
+  clock.advance(10_000)
+  expect(restarts()).toBe(1)
+  hub.phase = 'welcomed'
+  clock.advance(1000)
+  expect(report()).toEqual({ applied: 2, failed: null })
 })
 
 test.each([

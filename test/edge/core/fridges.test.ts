@@ -338,30 +338,6 @@ describe('single readings', () => {
   })
 })
 
-test('a probe that repeats one value for hours is frozen if a door of its fridge was open', () => {
-  const bench = new TestHub()
-  const { frozen } = bench.settings
-  bench.settings = { ...bench.settings, frozen: { ...frozen, frozenMs: 40 * MINUTE } }
-  bench.begin()
-  bench.apply(bench.snapshot())
-  bench.run(MINUTE)
-  bench.fault('frozen_probe')
-  bench.run(60 * MINUTE)
-  expect(alarms(bench)).toEqual([])
-  expect(status(bench)).toMatchObject({ status: 'healthy' })
-  bench.core.unlockDoor('fridge_1_left', 60_000)
-  bench.room.act({ action: 'open_door', target: 'fridge_1_left' })
-  bench.run(3 * MINUTE)
-  bench.room.act({ action: 'close_door', target: 'fridge_1_left' })
-  bench.run(MINUTE)
-  expect(status(bench)).toMatchObject({ status: 'unknown', temperature: null })
-  expect(bench.entries('alarm')).toMatchObject([
-    { code: 'fridge_unreadable', raised: true, detail: expect.stringContaining('repeated') as string },
-  ])
-  bench.run(31 * MINUTE)
-  expect(status(bench)).toMatchObject({ shutoff: true })
-})
-
 test('after hours without power nothing is sold before several readings prove the cold', () => {
   const bench = TestHub.ready()
   bench.core.setCloudClock(bench.core.cloudNow(), { passing: false })

@@ -7,6 +7,7 @@ import { UpdateState } from '../../../edge/update/files.ts'
 import { RefusedRelease, update } from '../../../edge/update/updater.ts'
 import { systemWorld } from '../../../edge/update/world.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
+import type { Clock } from '../../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import {
   NEW,
@@ -77,6 +78,38 @@ test.each(['crashes', 'never becomes ready', 'loses a controller'] as const)(
     hub.disk.desired = releaseOf(NEW, rollouts[1])
     await update(hub.world, updaterSettings)
     expect(hub.ran).toEqual([NEW, OLD, NEW, OLD])
+  },
+)
+
+test.each([
+  ['before the new version has connected', 'the cloud does not welcome the hub'],
+  ['while the new version is healthy', undefined],
+])(
+  'a machine that is suspended %s gives no version up, and confirms it only after a steady time',
+  async (_name, problem) => {
+    let time = 0
+    const clock: Clock = {
+      now: () => time,
+      monotonic: () => time,
+      after(delayMs, task) {
+        time += delayMs
+        queueMicrotask(task)
+        return () => {}
+      },
+    }
+    const hub = updateBoard({ clock })
+    const health = hub.world.health.bind(hub.world)
+    let checks = 0
+    let resumedAt = 0
+    hub.world.health = async () => {
+      const found = await health()
+      checks += 1
+      if (checks === 3) resumedAt = time += 600_000
+      return found && checks <= 3 ? { ...found, problem } : found
+    }
+    await update(hub.world, updaterSettings)
+    expect(hub.disk).toMatchObject({ link: NEW, state: { last: { error: null } } })
+    expect(time - resumedAt).toBeGreaterThanOrEqual(updaterSettings.steadyMs)
   },
 )
 
