@@ -13,7 +13,7 @@ import { freePorts } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
 import { service } from '../support/services.ts'
 import { createAuditor, untilQuiet } from './chaos/collect.ts'
-import { balanced } from './chaos/balanced.ts'
+import { balanced, type BalancedHub } from './chaos/balanced.ts'
 import { install, WAIT_MS, type Installation } from './chaos/installation.ts'
 import { operate } from './chaos/operator.ts'
 import type { ProgramName } from './chaos/plant-settings.ts'
@@ -34,11 +34,17 @@ interface Broker {
   settings: Record<string, string>
   /** Starts the broker, when the cloud serves its authority. */
   start(cloudUrl: string): Promise<void>
+  /** Restarts the broker with the present authorities of the cloud, as an operator does it. */
+  follow?: (cloudUrl: string) => Promise<void>
 }
 
 async function embedded(): Promise<Broker> {
   const [port] = (await freePorts(1)) as [number]
-  return { settings: { MQTT_TLS_PORT: String(port) }, start: () => Promise.resolve() }
+  return {
+    settings: { MQTT_TLS_PORT: String(port) },
+    start: () => Promise.resolve(),
+    follow: () => Promise.resolve(),
+  }
 }
 
 /** Mosquitto with the files of SPEC §2, and the script of the page “Message brokers”. */
@@ -52,6 +58,8 @@ async function mosquitto(): Promise<Broker> {
   const passwords = { 'larder-cloud': 'a-secret', 'hub-9': 'unused' }
   const ports = { hubPort, cloudPort, certificatePort }
   const command = setUpMosquitto({ folder, ...ports, passwords, certificate })
+  const storeAuthorities = async (cloudUrl: string): Promise<void> =>
+    writeFileSync(join(folder, 'hubs-ca.pem'), await (await fetch(`${cloudUrl}/pki/ca.pem`)).text())
   return {
     settings: {
       MQTT_URL: `mqtts://larder-cloud:a-secret@127.0.0.1:${cloudPort}`,
@@ -59,8 +67,12 @@ async function mosquitto(): Promise<Broker> {
       MQTT_CA: certificate.certPath,
     },
     async start(cloudUrl) {
-      writeFileSync(join(folder, 'hubs-ca.pem'), await (await fetch(`${cloudUrl}/pki/ca.pem`)).text())
+      await storeAuthorities(cloudUrl)
       followRevocations(folder, revocationScript({ folder, url: `${cloudUrl}/pki/crl.pem` }), command)
+    },
+    async follow(cloudUrl) {
+      await storeAuthorities(cloudUrl)
+      await run(join(folder, 'bin/systemctl'), ['restart', 'mosquitto'])
     },
   }
 }
@@ -68,11 +80,14 @@ async function mosquitto(): Promise<Broker> {
 /** Runs the script. In place of systemd, `systemctl` starts Mosquitto, which failed without a list, or sends SIGHUP. */
 function followRevocations(folder: string, script: string, command: readonly string[]): void {
   const pidFile = join(folder, 'pid')
+  const start = `${command.join(' ')} > /dev/null 2>&1 & echo $! > ${pidFile}`
+  const end = `kill "$(cat ${pidFile})"; while kill -0 "$(cat ${pidFile})" 2> /dev/null; do sleep 0.1; done`
   const systemctl = [
     '#!/bin/sh',
     'case "$*" in',
     `"is-failed --quiet mosquitto") [ ! -f ${pidFile} ] ;;`,
-    `"start mosquitto") ${command.join(' ')} > /dev/null 2>&1 & echo $! > ${pidFile} ;;`,
+    `"start mosquitto") ${start} ;;`,
+    `"restart mosquitto") ${end}; ${start} ;;`,
     `"try-reload-or-restart mosquitto") kill -HUP "$(cat ${pidFile})" ;;`,
     '*) exit 1 ;;',
     'esac',
@@ -132,6 +147,51 @@ function openAsThief(
   return { admitted, ended }
 }
 
+interface Authorities {
+  authorities: unknown[]
+  hubs_without_newest: number[]
+}
+
+/** Rotates the authority during sales, as the page “Rotate secrets” describes it. */
+async function rotateAuthority(
+  { plant, becomes, sells }: Installation,
+  {
+    broker,
+    shop,
+    sellsAgain,
+  }: { broker: Broker; shop: BalancedHub; sellsAgain: (hubId: number) => Promise<void> },
+): Promise<void> {
+  const authorities = async () => (await operate(plant, 'ca', 'show')) as unknown as Authorities
+  /** During a restart of the broker or the hub, the hub takes no order. */
+  const restarting = async (restart: () => Promise<void>): Promise<void> => {
+    const begun = (shop.restarts?.begun ?? 0) + 1
+    shop.restarts = { isNow: true, begun }
+    await restart()
+    await sellsAgain(1)
+    shop.restarts = { isNow: false, begun }
+  }
+  const follow = async (): Promise<void> => {
+    if (broker.follow) await restarting(() => broker.follow!(plant.cloudUrls[0]!))
+  }
+  await operate(plant, 'ca', 'rotate')
+  await becomes('the cloud has two authorities', async () => (await authorities()).authorities.length === 2)
+  await follow()
+  await becomes(
+    'each hub has a certificate of the new authority',
+    async () => (await authorities()).hubs_without_newest.length === 0,
+  )
+  await sellsAgain(1)
+  await operate(plant, 'ca', 'retire')
+  await follow()
+  // The broker has another certificate, and accepts the hub's new one only.
+  await restarting(async () => {
+    await plant.stop('hub')
+    plant.start('hub')
+    await sells()
+  })
+  await sellsAgain(1)
+}
+
 /** Measures how fast the session of a revoked board ends, and waits until the broker refuses the board. */
 async function revoke(
   installation: Installation,
@@ -162,7 +222,7 @@ describe.each([
 ] as const)('client certificates at $name', ({ name, needs, make, renewals: few }) => {
   const wanted = Number(PROOF ?? few)
   service(needs)(
-    'a hub renews its certificate again and again while customers buy, no sale fails, and a revocation ends the session for good',
+    'a hub renews its certificate again and again and the authority is rotated while customers buy, no sale fails, and a revocation ends the session for good',
     async () => {
       const broker = await make()
       const commands = new Map<ProgramName, readonly string[]>()
@@ -172,6 +232,7 @@ describe.each([
         cloud: {
           ...broker.settings,
           HUB_CERTIFICATE_MS: String(LIFETIME_MS),
+          HUB_AUTHORITY_DELAY_MS: '5000',
           // Only a lost session leaves a command without an answer, not a loaded machine.
           COMMAND_TIMEOUT_MS: '20000',
         },
@@ -200,10 +261,16 @@ describe.each([
         readFileSync(plant.places.log('hub'), 'utf8').split('the certificate is renewed').length - 1
 
       const startedAt = clock.monotonic()
-      const calls = await balanced(installation, () =>
-        expect
-          .poll(renewals, { timeout: wanted * LIFETIME_MS * 4, interval: 500 })
-          .toBeGreaterThanOrEqual(wanted),
+      const shop: BalancedHub = { plant, room }
+      const calls = await balanced(
+        installation,
+        async (sellsAgain) => {
+          await expect
+            .poll(renewals, { timeout: wanted * LIFETIME_MS * 4, interval: 500 })
+            .toBeGreaterThanOrEqual(wanted)
+          await rotateAuthority(installation, { broker, shop, sellsAgain })
+        },
+        { hubs: [shop] },
       )
       const seconds = Math.round((clock.monotonic() - startedAt) / 1000)
       expect([calls.failed, failures, await untilQuiet(auditor, clock, WAIT_MS)]).toEqual([[], [], undefined])
