@@ -6,6 +6,7 @@ import { uuidv7 } from '../protocol/model/ids.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Cancel, Clock, Runtime } from '../protocol/model/runtime.ts'
 import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
+import { MAX_AUTHORITIES } from '../protocol/mqtt/session.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
 import { bundleOf, openAuthorities } from './enrolment/authority.ts'
 import { keepRevocations } from './enrolment/revocations.ts'
@@ -25,8 +26,10 @@ import { everyInBackground, reportFault } from './platform/work/background.ts'
 
 /** Opens the embedded broker, or the connections to the external broker in `MQTT_URL`. */
 export async function openBroker(config: CloudConfig, context: CloudContext) {
-  const { db, runtime, log } = context
+  const { db, runtime, log, settings } = context
   const { clock } = runtime
+  // Before a new authority signs, the embedded broker must trust it.
+  const followMs = Math.max(1000, settings.hubAuthorityDelayMs / FOLLOWS)
   const refusals = cloudRefusals(context)
   const budgets = openBudgets(config.limits.rules)
   const pems = readPems(config)
@@ -65,7 +68,7 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
     followCertificates(config, { pems, broker: embedded, known, clock, log }),
     everyInBackground(context, KEEPING_MS, KEEPING, revocations),
     ...(embedded
-      ? [everyInBackground(context, FOLLOW_MS, 'the certificate authorities', () => follow(embedded))]
+      ? [everyInBackground(context, followMs, 'the certificate authorities', () => follow(embedded))]
       : []),
   ]
   const endFollowing = () => ends.forEach((end) => end())
@@ -78,8 +81,8 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
 const KEEPING_MS = 30_000
 const KEEPING = 'the revocations of certificates, keys and roles'
 
-/** A rotation of the authority takes hours. */
-const FOLLOW_MS = 30_000
+/** The embedded broker checks for another authority this many times before the authority signs: by default every 30 s. */
+const FOLLOWS = 120
 
 /** The address and the certificate of the embedded broker. */
 const brokerAddress = (
@@ -192,8 +195,18 @@ type Pems = Record<'MQTT_CERT' | 'MQTT_KEY' | 'MQTT_CA', string | undefined>
 const readPems = ({ MQTT_CERT, MQTT_KEY, MQTT_CA }: CloudConfig): Pems => ({
   MQTT_CERT: MQTT_CERT && readNamed('MQTT_CERT', MQTT_CERT),
   MQTT_KEY: MQTT_KEY && readNamed('MQTT_KEY', MQTT_KEY),
-  MQTT_CA: MQTT_CA && readNamed('MQTT_CA', MQTT_CA),
+  MQTT_CA: MQTT_CA && sendable(readNamed('MQTT_CA', MQTT_CA)),
 })
+
+/** A hub gets these authorities together with the cloud's own: two of them during a rotation. */
+const MAX_BROKER_CA = MAX_AUTHORITIES - 4096
+
+/** Throws a `UsageError` if hubs would refuse the authorities of the broker. */
+function sendable(ca: string): string {
+  if (ca.length <= MAX_BROKER_CA) return ca
+  const why = `has ${ca.length} characters, and hubs take at most ${MAX_BROKER_CA}`
+  throw new UsageError(`MQTT_CA: the file ${why}: name only the authorities of the broker`)
+}
 
 /** Reads renewed files without a restart: new connections use them. Keeps `pems` up to date. */
 function followCertificates(
@@ -214,6 +227,7 @@ function followCertificates(
     clock,
     log,
     use(fresh) {
+      if (fresh.MQTT_CA !== undefined) sendable(fresh.MQTT_CA)
       broker?.renewTls({ cert: fresh.MQTT_CERT, key: fresh.MQTT_KEY })
       Object.assign(pems, fresh)
       known.renew({ MQTT_CERT: fresh.MQTT_CERT, MQTT_CA: fresh.MQTT_CA })

@@ -14,7 +14,7 @@ import { sessionWork } from './enrolment/end-sessions.ts'
 import { enrolmentHandlers, type EnrolmentOptions } from './enrolment/enrol.ts'
 import { authorityWork } from './enrolment/rotation.ts'
 import { commerceHandlers, operationsHandlers, peopleHandlers } from './handlers.ts'
-import { certificateRequests, hubDomain } from './hub-domain.ts'
+import { hubDomain } from './hub-domain.ts'
 import { eventHandlers } from './events/event-list.ts'
 import { EventFeed, streamHandlers } from './events/feed.ts'
 import { alarmWork } from './events/alarms/alarms.ts'
@@ -175,7 +175,7 @@ export class Cloud {
     this.#background = { ...context, db: db.for('background') }
     this.#refusals = options.refusals ?? cloudRefusals(context)
     this.gateway = new Gateway({
-      domain: { ...hubDomain, ...certificateRequests(options.enrolment) },
+      domain: hubDomain(options.enrolment),
       refusals: this.#refusals,
       context: { ...context, db: db.for('gateway') },
       broker,

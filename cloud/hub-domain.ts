@@ -3,7 +3,8 @@ import { applyStockEntries } from './commerce/catalogue/apply-stock.ts'
 import { applyOrderEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { applySnapshot, applyStateEntry } from './commerce/fulfilment/apply-hub-entry.ts'
 import { hubSnapshot } from './commerce/fulfilment/hub-snapshot.ts'
-import { noteErased, renewCertificate, type EnrolmentOptions } from './enrolment/enrol.ts'
+import { certificateRequests } from './enrolment/certificate-requests.ts'
+import { noteErased, type EnrolmentOptions } from './enrolment/enrol.ts'
 import type { HubDomain, StalledPart } from './gateway/domain.ts'
 import {
   applyAlarmEntries,
@@ -21,35 +22,13 @@ import type { CloudContext } from './platform/context.ts'
 import type { Tx } from './platform/store/database.ts'
 import { background } from './platform/work/background.ts'
 
-/** By database: hubs whose requests of a certificate are in progress in this process. */
-const inProgress = new WeakMap<CloudContext['db'], Set<number>>()
-
-/** Answers requests of hubs for certificates. */
-export const certificateRequests = (
-  enrolment: Pick<EnrolmentOptions, 'brokerCa'>,
-): Pick<HubDomain, 'certificateRequested'> => ({
-  certificateRequested(context, hubId, request, answer) {
-    const certified = inProgress.get(context.db) ?? new Set()
-    inProgress.set(context.db, certified)
-    // Further requests wait for the hub's next attempt.
-    if (certified.has(hubId)) return
-    certified.add(hubId)
-    background(context, 'certificate of a hub', async () => {
-      try {
-        const issued = await renewCertificate(context, enrolment, hubId, request)
-        if (issued) answer(issued)
-      } finally {
-        certified.delete(hubId)
-      }
-    })
-  },
-})
-
 /**
  * Connects hubs' entries to the domains above. The gateway receives these functions, and depends on no
- * domain.
+ * domain. `brokerCa`: see `EnrolmentOptions`.
  */
-export const hubDomain: HubDomain = {
+export const hubDomain = ({
+  brokerCa = () => undefined,
+}: Partial<Pick<EnrolmentOptions, 'brokerCa'>> = {}): HubDomain => ({
   applyOrderEntry,
   applyStockEntries,
   async applyOperationEntry(tx, context, hubId, entry, options) {
@@ -70,12 +49,11 @@ export const hubDomain: HubDomain = {
   streamStalled,
   hubsHeard: publishHubChanges,
   booksAreBehind,
-  // The service replaces it if its broker has an authority of its own.
-  ...certificateRequests({ brokerCa: () => undefined }),
+  ...certificateRequests({ brokerCa }),
   secretsErased: (context, hubId) =>
     background(context, 'secrets of a board', () => noteErased(context, hubId)),
   hubSnapshot,
-}
+})
 
 /**
  * A stream between a hub and the cloud has stalled, or advances again. Each part of a stream is an incident

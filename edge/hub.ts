@@ -104,7 +104,7 @@ export function createHub(options: HubOptions): Hub {
     software,
     desired: () => options.desired?.report(),
     loginCertificate: () => loginCertificate(options),
-    provenTime: () => Math.max(core.certainNow() ?? 0, beginOf(loginCertificate(options))),
+    provenTime: () => Math.max(core.certainNow() ?? 0, signedAt(loginCertificate(options))),
     checkpoint,
     settings: settings.sync,
     vitals: () => vitalsOf(options, { core, outbox, controllers: opened }),
@@ -138,7 +138,8 @@ export function createHub(options: HubOptions): Hub {
 const loginCertificate = ({ certificates }: HubOptions) =>
   certificates?.().find(({ name }) => name === HUB_CERTIFICATE)
 
-const beginOf = ({ endsAt = 0, lifetimeMs = Infinity } = {}): number => endsAt - lifetimeMs
+/** The cloud had this date when it signed the certificate. */
+const signedAt = ({ endsAt = 0, lifetimeMs = Infinity } = {}): number => endsAt - lifetimeMs
 
 /** A version or a release of the cloud was confirmed or left. */
 function report(core: HubCore, sync: Sync): void {

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { DAY_MS } from '../../protocol/model/times.ts'
 import { endOf } from '../../protocol/mqtt/certificates.ts'
-import { retireFormer, rotateAuthority } from '../enrolment/rotation.ts'
+import { isToBeReplaced, retireFormer, rotateAuthority } from '../enrolment/rotation.ts'
 import { authorityRows, hubsWithout } from '../gateway/hub-certificates.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
@@ -16,11 +16,11 @@ const usage = `Usage:
 
 The cloud's own certificate authority, which signs the certificates of hubs. rotate requests a new authority. The running service
 makes it within seconds. Both are trusted during the overlap of 1 to 365 days (default 90). Hubs learn the new authority within an
-hour while they are connected, and then get a certificate of it. The embedded broker shows a certificate of the former authority
+hour while they are connected, and have a certificate of it within two hours. The embedded broker shows a certificate of the former authority
 until every hub has one of the new, or until the end of the overlap. Then the former authority is deleted. An external broker must
 read GET /pki/ca.pem within the first hour: the new authority signs no certificate of a hub before.
 
-show prints the authorities, the newest first, and the hubs without a certificate of the newest. retire deletes the former authority
+show prints the authorities, the newest first, and the hubs without a certificate of the newest or the requested one. retire deletes the former authority
 at once. Prints JSON. Status 1 if a rotation is in progress or requested (rotate), or if there is no former authority or a hub has
 no certificate of the new one (retire; --force retires it, and these hubs need a new enrolment).`
 
@@ -77,5 +77,8 @@ async function show(q: Queries, now: number) {
     }
   })
   const [newest] = rows
-  return { authorities, hubs_without_newest: newest ? await hubsWithout(q, newest.id, now) : [] }
+  if (!newest) return { authorities, hubs_without_newest: [] }
+  // Before the service makes a requested authority, no hub has a certificate of it.
+  const awaited = (await isToBeReplaced(q, newest.id)) ? newest.id + 1 : newest.id
+  return { authorities, hubs_without_newest: await hubsWithout(q, awaited, now) }
 }

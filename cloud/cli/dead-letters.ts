@@ -39,7 +39,7 @@ export const deadLetterCommands = (runtime: Runtime): CommandLine => ({
       hasOptionalPositionals: true,
       run: (invocation) =>
         forEach(invocation, (id) =>
-          replayDeadLetter(contextOf(invocation, runtime), hubDomain, { id, actor: ACTOR }),
+          replayDeadLetter(contextOf(invocation, runtime), hubDomain(), { id, actor: ACTOR }),
         ),
       isFailure,
     },
@@ -49,7 +49,7 @@ export const deadLetterCommands = (runtime: Runtime): CommandLine => ({
       hasOptionalPositionals: true,
       run: (invocation) =>
         forEach(invocation, async (id) => {
-          const isThere = await dropDeadLetter(contextOf(invocation, runtime), hubDomain, {
+          const isThere = await dropDeadLetter(contextOf(invocation, runtime), hubDomain(), {
             id,
             actor: ACTOR,
           })

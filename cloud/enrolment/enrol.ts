@@ -8,6 +8,7 @@ import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../p
 import { isToErase } from '../gateway/draining.ts'
 import { latestRoot, readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
+import { schedule } from '../platform/work/queue.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { digestOf } from '../platform/credentials/secrets.ts'
@@ -16,7 +17,7 @@ import type { Handlers } from '../platform/http/handler.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { CLOCK_TOLERANCE_MS, toleranceOf } from '../gateway/lost-certificates.ts'
 import { bundleOf, newSerial, openAuthorities, signerOf, type Authority } from './authority.ts'
-import { authoritiesDigest } from '../../protocol/mqtt/certificates.ts'
+import { authoritiesDigest, RENEWAL_DUE } from '../../protocol/mqtt/certificates.ts'
 import { codeDigest } from './claim-codes.ts'
 import {
   certificateOf,
@@ -227,6 +228,11 @@ export async function renewCertificate(
   const pauseMs = settings.hubCertificateMs / MAX_RENEWALS
   const isRecent = now - before.issued_at < (authorities.length > 1 ? Math.min(pauseMs, DAY_MS) : pauseMs)
   if (isRecent && before.authority === by.id) return null
+  // A hub that asks because of the new authority waits until that signs.
+  const [newest] = authorities
+  const waitMs = newest.createdAt + settings.hubAuthorityDelayMs - now
+  const dueAt = before.issued_at + (before.expires_at - before.issued_at) * RENEWAL_DUE
+  if (ca !== undefined && by !== newest && waitMs < pauseMs && now < dueAt) return null
   const key = await Promise.resolve(csr)
     .then(derOf)
     .then(requestedKey)
@@ -279,6 +285,8 @@ export async function shutOut(tx: Tx, random: Random, hubId: number, at: number)
   await tx.q.updateTable('hubs').set(ended).where('id', '=', hubId).execute()
   const left = { is_connected: 0, has_left: 1 } as const
   await tx.q.updateTable('hub_sessions').set(left).where('hub_id', '=', hubId).execute()
+  // Publishes that the hub is offline.
+  await schedule(tx, 'hub.silent', hubId, at)
 }
 
 /** A board has erased its secrets. A message of a hub in service changes nothing. */

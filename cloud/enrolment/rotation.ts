@@ -26,12 +26,17 @@ export async function rotateAuthority(tx: Tx, now: number, overlapMs: number): P
   const [only, ...others] = await authorityRows(tx.q)
   if (!only) throw new Error('there is no authority yet: the service makes it at the first enrolment')
   if (others.length > 0) throw new Error('a rotation is in progress; larder ca retire ends it')
-  const requested = tx.q.selectFrom('due_work').select('subject').where('kind', '=', AUTHORITY_WORK)
-  if (await requested.where('subject', 'like', `${only.id} %`).executeTakeFirst())
+  if (await isToBeReplaced(tx.q, only.id))
     throw new Error(
       'a rotation is requested already: a running service makes the new authority within seconds',
     )
   await schedule(tx, AUTHORITY_WORK, `${only.id} ${overlapMs}`, now)
+}
+
+/** Whether a new authority is requested that the service has not made yet. */
+export async function isToBeReplaced(q: Queries, id: number): Promise<boolean> {
+  const requested = q.selectFrom('due_work').select('subject').where('kind', '=', AUTHORITY_WORK)
+  return (await requested.where('subject', 'like', `${id} %`).executeTakeFirst()) !== undefined
 }
 
 /**

@@ -222,13 +222,14 @@ async function tagOf(q: Queries, hubId: number, place: OutboxPlace): Promise<num
   return row?.tag
 }
 
-const positionRow = statement((q, hub: { hubId: number }) =>
+const positionOf = (q: Queries, { hubId }: { hubId: number }) =>
   q
     .selectFrom('hub_outboxes')
     .select(['epoch', 'base', 'base_tag as baseTag', 'last'])
-    .where('hub_id', '=', hub.hubId)
-    .where('epoch', '!=', NO_EPOCH),
-)
+    .where('hub_id', '=', hubId)
+    .where('epoch', '!=', NO_EPOCH)
+
+const positionRow = statement((q, hub: { hubId: number }) => positionOf(q, hub))
 
 /** The position of a hub's outbox; `undefined` before its first hello. */
 export async function readPosition(q: Queries, hubId: number): Promise<SenderPosition | undefined> {
@@ -237,12 +238,8 @@ export async function readPosition(q: Queries, hubId: number): Promise<SenderPos
 }
 
 const sendablePosition = statement((q, hub: { hubId: number; now: number }) =>
-  q
-    .selectFrom('hub_outboxes')
+  positionOf(q, hub)
     .innerJoin('hubs', 'hubs.id', 'hub_outboxes.hub_id')
-    .select(['epoch', 'base', 'base_tag as baseTag', 'last'])
-    .where('hub_id', '=', hub.hubId)
-    .where('epoch', '!=', NO_EPOCH)
     .where((eb) => maySpeak(eb, hub.now)),
 )
 

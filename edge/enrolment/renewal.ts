@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { renameSync } from 'node:fs'
 import type { Log } from '../../protocol/model/log.ts'
 import { every, type Clock } from '../../protocol/model/runtime.ts'
-import { authoritiesDigest, certificatesIn, endOf } from '../../protocol/mqtt/certificates.ts'
+import { authoritiesDigest, certificatesIn, endOf, RENEWAL_DUE } from '../../protocol/mqtt/certificates.ts'
 import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import { CertificateAnswer, type CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { hubUser, parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
@@ -35,9 +35,6 @@ export interface RenewalOptions {
   /** Time between two attempts. */
   againMs: number
 }
-
-/** The part of its lifetime after which a certificate is renewed. */
-const DUE = 2 / 3
 
 /**
  * Renews the hub's certificate over MQTT (SPEC §2), and follows the authorities of the cloud. A certificate of a former authority
@@ -194,5 +191,5 @@ function isOfNewest(cert: string, ca: string): boolean {
 function dueAt(cert: string, ca: string): number {
   if (!isOfNewest(cert, ca)) return 0
   const from = beginOf(cert)
-  return from + (endOf(new X509Certificate(cert)) - from) * DUE
+  return from + (endOf(new X509Certificate(cert)) - from) * RENEWAL_DUE
 }

@@ -27,6 +27,8 @@ export function certificateTime(
 }
 
 const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+/** A hub renews its certificate after this part of its lifetime. */
+export const RENEWAL_DUE = 2 / 3
 export const endOf = ({ validTo }: Pick<X509Certificate, 'validTo'>): number => Date.parse(validTo)
 
 /** The first certificate of the chain that has expired or is not yet valid, in words. */

@@ -154,12 +154,15 @@ export const CertificateRequest = z.object({
 })
 export type CertificateRequest = z.infer<typeof CertificateRequest>
 
+/** Maximum number of characters of the authorities that a hub trusts, PEM. */
+export const MAX_AUTHORITIES = 262_144
+
 /** The cloud's answer. PEM. */
 export const CertificateAnswer = z.object({
   /** The hub's next certificate. The former one stays valid until its end. */
   certificate: z.string().max(8192).optional(),
   /** The authorities that the hub must trust, if they differ from those that it reported. */
-  ca: z.string().max(262_144).optional(),
+  ca: z.string().max(MAX_AUTHORITIES).optional(),
 })
 export type CertificateAnswer = z.infer<typeof CertificateAnswer>
 

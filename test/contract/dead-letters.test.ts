@@ -124,10 +124,12 @@ test('after a replay of a dead letter the hub still decides about its own state,
     }),
   )
   const [letter] = await plant.wait(deadLetters(plant.db.kysely, {}))
-  expect(await plant.wait(replayDeadLetter(context, hubDomain, { id: letter!.id, actor: 'test' }))).toEqual({
-    id: letter!.id,
-    outcome: 'applied',
-  })
+  expect(await plant.wait(replayDeadLetter(context, hubDomain(), { id: letter!.id, actor: 'test' }))).toEqual(
+    {
+      id: letter!.id,
+      outcome: 'applied',
+    },
+  )
   expect(await mirrored()).toBe(before)
   const epoch = async () =>
     (

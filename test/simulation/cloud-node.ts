@@ -94,7 +94,7 @@ export class CloudNode {
     const processor = bank.processorFor(life, chance, checkpoint)
     const processId = `${name}-${scheduler.time}`
     const gateway = new Gateway({
-      domain: hubDomain,
+      domain: hubDomain(),
       context,
       broker: { kind: 'shared', open: network.transportFor(name, life, { clientId: processId }) },
       processId,

@@ -58,7 +58,7 @@ export class Plant {
     const context = testContext(db, runtime, { onFault: (error) => scheduler.report(error, life) })
     const openTransport = network.transportFor('cloud', life)
     const gateway = new Gateway({
-      domain: hubDomain,
+      domain: hubDomain(),
       context,
       broker: { kind: 'own', open: openTransport },
       processId: 'cloud-1',

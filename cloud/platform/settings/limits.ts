@@ -216,6 +216,7 @@ const hubLimits = limits('Hubs', {
   ),
   claimCodeMs: ms(DAY, 'Time for which a claim code can be used.', 30 * DAY),
   hubCertificateMs: ms(90 * DAY, 'Lifetime of a certificate of a hub.', 825 * DAY),
+  hubCertificatesAtOnce: few(2, 'Number of requests of hubs for certificates that are answered at once.'),
   hubAuthorityDelayMs: ms(HOUR, 'Time for brokers to read a new authority before it signs.', 12 * HOUR),
   hubReturnMs: ms(
     2 * MINUTE,

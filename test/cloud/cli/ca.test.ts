@@ -58,7 +58,11 @@ test('the command line rotates the authority, names the hubs that lack the new o
     expect([days, refused.exitCode]).toEqual([days, 2])
   }
   const requested = await ca('rotate', '--overlap', '30')
-  expect(JSON.parse(requested.stdout)).toMatchObject({ requested: true, overlap_days: 30 })
+  expect(JSON.parse(requested.stdout)).toMatchObject({
+    requested: true,
+    overlap_days: 30,
+    hubs_without_newest: [1, 2],
+  })
   const again = await ca('rotate', '--overlap', '60')
   expect([again.exitCode, again.stderr]).toEqual([1, expect.stringContaining('requested already')])
   await serve()

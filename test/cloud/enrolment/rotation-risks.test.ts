@@ -73,6 +73,7 @@ async function world(open: OpenDatabase) {
     })
     let arrive: TransportHandlers
     let exchanges = 0
+    let answered = 0
     /** A process of the cloud with other authorities of its broker. */
     let others: string[] = []
     const answer = (payload: string) =>
@@ -88,6 +89,7 @@ async function world(open: OpenDatabase) {
         async publish(_topic, payload) {
           exchanges += 1
           const found = await answer(payload)
+          answered += 1
           if (found) arrive.onMessage(downTopic(hubId, 'certificate'), JSON.stringify(found))
           return true
         },
@@ -98,6 +100,7 @@ async function world(open: OpenDatabase) {
       connect: () => arrive.onConnect(),
       client: () => renewal.client(),
       exchanges: () => exchanges,
+      answered: () => answered,
       disagree: (authorities: string[]) => (others = authorities),
     }
   }
@@ -145,6 +148,22 @@ onEachDatabase('a rotation of the authority', (open) => {
     hub.connect()
     await expect.poll(() => new X509Certificate(hub.client().cert).issuer, SOON).not.toBe(`CN=${former.name}`)
     expect(await authorityOf(1)).toBe(2)
+  })
+
+  test('a hub gets no further certificate of the former authority while the new one does not sign yet', async () => {
+    const { db, context, clock, rotate, board, authorityOf } = await world(open)
+    context.settings.hubAuthorityDelayMs = HOUR / 2
+    const hub = await board(1)
+    clock.advance(20 * DAY)
+    await rotate(90 * DAY)
+    const signed = async () =>
+      (await db.kysely.selectFrom('hub_certificates').select('serial').execute()).length
+    hub.connect()
+    await expect.poll(() => hub.answered(), SOON).toBe(2)
+    expect([await authorityOf(1), await signed()]).toEqual([1, 1])
+    clock.advance(HOUR)
+    await expect.poll(() => authorityOf(1), SOON).toBe(2)
+    expect(await signed()).toBe(2)
   })
 
   test('processes of the cloud that disagree about authorities cause two requests of a connection, not an endless exchange', async () => {

@@ -35,7 +35,7 @@ onEachDatabase('dead letters', (open) => {
     await receiveBatch(
       {
         context: shop.context,
-        domain: { ...hubDomain, ...broken },
+        domain: { ...hubDomain(), ...broken },
         hubId: 1,
         onCommandFinished: () => {},
       },
@@ -52,7 +52,7 @@ onEachDatabase('dead letters', (open) => {
   }
   const defect = (): Promise<never> => Promise.reject(new TypeError('a defect of the cloud'))
   const list = () => deadLetters(shop.context.db.kysely, {})
-  const replay = (id: number, domain = hubDomain) =>
+  const replay = (id: number, domain = hubDomain()) =>
     replayDeadLetter(shop.context, domain, { id, actor: 'test' })
   const followed = async () =>
     (
@@ -101,9 +101,9 @@ onEachDatabase('dead letters', (open) => {
     await receive({ kind: 'mystery' })
     const [first, second] = await list()
     const broken: HubDomain = {
-      ...hubDomain,
+      ...hubDomain(),
       async applyOrderEntry(tx, context, hubId, entry) {
-        await hubDomain.applyOrderEntry(tx, context, hubId, entry)
+        await hubDomain().applyOrderEntry(tx, context, hubId, entry)
         throw new Error('another defect')
       },
     }
@@ -122,7 +122,7 @@ onEachDatabase('dead letters', (open) => {
     await receive({ kind: 'order.collecting', order_id: uuid(1) }, { applyOrderEntry: defect })
     const [letter] = await list()
     const outage = Object.assign(new Error('no connection'), { code: 'ECONNREFUSED' })
-    const away: HubDomain = { ...hubDomain, applyOrderEntry: () => Promise.reject(outage) }
+    const away: HubDomain = { ...hubDomain(), applyOrderEntry: () => Promise.reject(outage) }
     await expect(replay(letter!.id, away)).rejects.toThrow('no connection')
     expect(await list()).toEqual([letter])
   })
@@ -243,8 +243,8 @@ onEachDatabase('dead letters', (open) => {
     const [letter] = await list()
     const act = { id: letter!.id, actor: 'test' }
     expect([
-      await dropDeadLetter(shop.context, hubDomain, act),
-      await dropDeadLetter(shop.context, hubDomain, act),
+      await dropDeadLetter(shop.context, hubDomain(), act),
+      await dropDeadLetter(shop.context, hubDomain(), act),
     ]).toEqual([true, false])
     expect([await list(), await followed()]).toEqual([[], 2])
     expect(await audit()).toEqual([{ action: 'dead_letters.drop', object: `dead-letter-${letter!.id}` }])

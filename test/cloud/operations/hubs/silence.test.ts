@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test, vi } from 'vitest'
+import { shutOut } from '../../../../cloud/enrolment/enrol.ts'
 import { hubWork, publishHubChange } from '../../../../cloud/operations/hubs/hub-events.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -54,6 +55,18 @@ onEachDatabase('the silence of a hub', (open) => {
     const told = await db.kysely.selectFrom('hub_told').select('online').execute()
     expect(told).toEqual([{ online: 0 }])
     expect(await silent()).toEqual([{ subject: '1' }])
+  })
+
+  test('a hub that is shut out is published as offline at once, also while its last message is recent', async () => {
+    const { context } = await openShop(await open())
+    const { db, runtime } = context
+    await db.transact((tx) => publishHubChange(tx, context, 1))
+    const types = async () =>
+      (await db.kysely.selectFrom('events').select('type').orderBy('id').execute()).map(({ type }) => type)
+    expect(await types()).toEqual(['hub.online'])
+    await db.transact((tx) => shutOut(tx, runtime.random, 1, runtime.clock.now()))
+    await new WorkRunner(context, { 'hub.silent': hubWork(context)['hub.silent']! }).drain()
+    expect(await types()).toEqual(['hub.online', 'hub.offline'])
   })
 
   test('a hub that returns and falls silent again is published as offline after the same time as before', async () => {

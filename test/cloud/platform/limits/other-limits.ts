@@ -74,6 +74,11 @@ export const otherLimits: readonly OtherLimit[] = [
     share: 'one place per hub that has signed in',
   },
   {
+    what: 'certificates of hubs that are signed at the same time',
+    settings: ['HUB_CERTIFICATES_AT_ONCE'],
+    share: 'one place per hub',
+  },
+  {
     what: 'entries of a hub that are applied',
     settings: ['GATEWAY_ENTRIES_AT_ONCE', 'GATEWAY_ENTRIES_PER_MINUTE'],
     share: 'per hub and stream; the hub keeps the others and sends them again',
