@@ -31,9 +31,11 @@ import {
   transferHandlers,
   storefrontHandlers,
 } from './commerce/orders/handlers.ts'
+import { evidenceHandlers } from './operations/reports/order-evidence.ts'
 import { receiptHandlers } from './operations/reports/receipt.ts'
 import { cancellationHandlers } from './commerce/fulfilment/delete-order.ts'
 import { refundHandlers } from './commerce/refunds/refund-requests.ts'
+import { settlementHandlers } from './commerce/refunds/settle-refunds.ts'
 import { paymentReportHandlers } from './commerce/payments/payment-report.ts'
 import { paymentHandlers } from './commerce/payments/handlers.ts'
 import { accountHandlers, userHandlers } from './people/users/handlers.ts'
@@ -75,6 +77,7 @@ export const commerceHandlers = (
     ...ownerOrderHandlers(context, media),
     ...cancellationHandlers(services),
     ...refundHandlers(services),
+    ...settlementHandlers(context),
     ...paymentReportHandlers(context),
     ...paymentHandlers(services, webhookSecret),
     ...walletHandlers(services),
@@ -99,6 +102,7 @@ export const operationsHandlers = (services: ControlServices, media: Media, remo
     ...fleetHandlers(context),
     ...auditHandlers(context),
     ...receiptHandlers(context),
+    ...evidenceHandlers(context, media),
   }
 }
 

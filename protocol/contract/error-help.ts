@@ -64,7 +64,7 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
   },
   refund_failed: {
     cause: 'The processor rejected the refund; `details.failure_reason` contains its reason.',
-    cure: 'The service tries again and raises an alarm if that fails. Otherwise pay the customer another way.',
+    cure: 'Request the refund again. If it fails again, pay the customer in another way and settle the refund.',
   },
   card_declined: {
     cause: 'The bank declined the card; `details.decline_code` contains its reason.',
@@ -255,8 +255,9 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
   },
   hub_id_required: { cause: 'The form has no `hubId`.', cure: 'Send the number of the hub in the form.' },
   invalid_amount: {
-    cause: 'The amount is not between 1 and the rest that can be refunded.',
-    cure: 'Read the order. Leave `amount` out to refund the rest.',
+    cause:
+      'The amount is not between 1 and the rest that can be refunded. A settlement has the amount that is owed.',
+    cure: 'Read the order. Leave `amount` out to refund the rest. Settle `details.owed`, if the customer got that.',
   },
   invalid_destination: {
     cause: 'The destination is not “Bank Account”, or `destination` and `refund_destination` differ.',

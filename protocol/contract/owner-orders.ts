@@ -64,6 +64,8 @@ const EvidenceKind = namedEnum('OrderEvidenceKind', 'What the evidence is about.
   refunded: 'money that was refunded.',
 })
 
+const RefundId = Id.describe('Number of a failed refund.')
+
 /** Everything that proves what became of an order. */
 const OrderEvidence = OwnerOrder.extend({
   hub_id: HubId,
@@ -74,6 +76,17 @@ const OrderEvidence = OwnerOrder.extend({
   paid: Cents.describe('Money that the customer paid, in cents.'),
   refunded: Cents.describe('Money that was refunded, tax included, in cents.'),
   owed: Cents.describe('Money for units that were neither dispensed nor refunded yet, in cents.'),
+  failed_refunds: z
+    .array(
+      z
+        .object({
+          refund_id: RefundId,
+          amount: Cents.describe('Money of the refund that the customer is still owed, in cents.'),
+          failure_reason: z.string().nullable().describe('Reason of the processor; null if it gave none.'),
+        })
+        .meta({ id: 'FailedRefund', description: 'A refund that failed and that nothing has replaced.' }),
+    )
+    .describe('Refunds that failed and are still owed, oldest first.'),
   summary: z.string().describe('The evidence as a sentence for people.'),
   evidence: z
     .array(
@@ -238,6 +251,44 @@ export const ownerOrderRoutes = defineRoutes(
       examples: {
         body: { destination: 'Bank Account', quantity: 1 },
         response: { success: true, new_status: 'partially_refunded', refunded_amount: 271, updated_tax: 35 },
+      },
+    },
+    'owner.orders.settle_refunds': {
+      at: 'POST /owners/orders/{order_id}/refunds/settle',
+      params: z.object({ order_id: OrderId }),
+      body: z.strictObject({
+        refund_ids: z
+          .array(RefundId)
+          .min(1)
+          .max(100)
+          .describe('Numbers of the failed refunds that were paid: `refund_id` of the order.'),
+        amount: z.int().min(1).describe('Money that the customer got for all of them, in cents.'),
+        reason: z.string().min(1).max(200).describe('How the customer was paid, for the audit log.'),
+      }),
+      response: z.object({
+        success: Success,
+        order_id: OrderId,
+        new_status: PaymentStatus.describe('Payment status of the order after the settlement.'),
+        settled_ids: z.array(RefundId).describe('Numbers of the settled refunds.'),
+        amount: Cents.describe('Money that is booked as refunded, in cents.'),
+        currency: Currency,
+      }),
+      errors: ['order_not_found', 'order_state_conflict'],
+      badValues: { 'body.amount': 'invalid_amount' },
+      idempotent: true,
+      summary: 'Record that failed refunds were paid to the customer in another way',
+      description:
+        'For cash or a bank transfer, after the processor has rejected a refund. The amount counts as refunded, and the service does not ask the processor for it again. The alarm `refund_failed` ends with the last failed refund. A refund that is not owed is 409 `order_state_conflict`: it is under way, was repeated, was settled or belongs to another order. `details.owed_ids` has the owed refunds. If another amount is owed, the answer is 422 `invalid_amount` with `details.owed`. Nothing is booked then.',
+      examples: {
+        body: { refund_ids: [31], amount: 271, reason: 'Cash at the hub' },
+        response: {
+          success: true,
+          order_id: 17,
+          new_status: 'partially_refunded',
+          settled_ids: [31],
+          amount: 271,
+          currency: 'USD',
+        },
       },
     },
   },

@@ -243,7 +243,8 @@ const kinds = {
   refund_failed: {
     severity: 'warning',
     what: 'has a refund that failed',
-    remedy: 'Refund the customer in another way, or request the refund again.',
+    remedy:
+      'Open the order and request the refund again. If it fails again, pay the customer in another way and record it there: that ends the alarm.',
     ends: 'at_once',
   },
   payment_disputed: {

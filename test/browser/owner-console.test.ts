@@ -114,6 +114,30 @@ describe('the owner’s console', () => {
   )
 
   browserTest(
+    'an owner goes from the alarm of a failed refund to its order and records that the customer got cash',
+    async () => {
+      const { shop } = at
+      await shop.hear()
+      const { id: order } = await shop.paidOrder({ 1: 1 }, 'pm_card_refundFail')
+      await at.owner('POST', `orders/${order}/refund`, { amount: 100 })
+      await shop.work.drain()
+      const page = await signIn('Owner')
+      const problem = page.locator('[data-alarm="refund_failed"]')
+      await problem.getByRole('link', { name: `Order ${order}` }).click()
+      await page.locator('[data-failed]').getByText('lost or stolen card').waitFor()
+      await page.getByLabel(/^How the customer was paid/).fill('Cash')
+      await picture(page, 'owner-order-failed-refund-390-light')
+      await hold(page, 'Record $1.00 as paid')
+      await page.locator('[data-evidence="refunded"]').getByText('paid in another way').waitFor()
+      expect(await page.locator('[data-failed]').count()).toBe(0)
+      await page.goto(`${served.base}/console/today`)
+      await page.locator('[data-card="hubs"]').waitFor()
+      expect(await problem.count()).toBe(0)
+    },
+    TEST_MS,
+  )
+
+  browserTest(
     'amounts have their currency, and a page reads the list of hubs once and the sales of a day once for all hubs',
     async () => {
       const { shop } = at

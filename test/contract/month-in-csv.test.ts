@@ -91,6 +91,9 @@ onEachDatabase('the CSV of a month', (open) => {
     await refund(await sellFromWallet(), 33)
     await sell({ 2: 1 }, 'external')
     await refund(await sell({ 1: 1, 2: 1 }, 'pm_card_refundFail'), undefined, 402)
+    const settled = await sell({ 1: 1, 2: 2 }, 'pm_card_refundFail')
+    await refund(settled, 120, 402)
+    await settleFailed(world, settled)
     await dispute(await sell({ 2: 2 }))
     await dispute(await sell({ 1: 4 }), 'won')
     const disputed = await sell({ 1: 2 })
@@ -127,6 +130,16 @@ onEachDatabase('the CSV of a month', (open) => {
         expect([group_by, sum(sales, 'tax_total')]).toEqual([group_by, sum(moved, 'tax')])
       }
       all += sum(payments, 'amount')
+      if (as === 'owner')
+        expect(payments).toContainEqual(
+          expect.objectContaining({
+            order_id: String(settled),
+            type: 'refund',
+            amount: '-120',
+            processor: 'external',
+            reference: '',
+          }),
+        )
       const wallet = payments.filter((row) => row['processor'] === 'wallet')
       if (as === 'owner') expect(-(await walletSum(world))).toBe(sum(wallet, 'amount'))
     }
@@ -134,6 +147,19 @@ onEachDatabase('the CSV of a month', (open) => {
     await ledgerAddsUp(q)
   })
 })
+
+/** The owner pays the failed refunds of an order in cash. */
+async function settleFailed(world: World, order: number): Promise<void> {
+  await world.shop.work.drain(['refund.external'])
+  const { failed_refunds } = (await world.owner('GET', `orders/${order}`)).json as {
+    failed_refunds: { refund_id: number; amount: number }[]
+  }
+  const refund_ids = failed_refunds.map(({ refund_id }) => refund_id)
+  const amount = failed_refunds.reduce((cents, refund) => cents + refund.amount, 0)
+  const body = { refund_ids, amount, reason: 'Cash' }
+  const answer = await world.owner('POST', `orders/${order}/refunds/settle`, body)
+  expect(answer.json).toMatchObject({ settled_ids: refund_ids, new_status: 'partially_refunded' })
+}
 
 const refundAsOther = (world: World, order_id: number) =>
   world.ask(routes['owner.orders.refund'], { as: 'other-owner', params: { order_id }, body: { amount: 91 } })

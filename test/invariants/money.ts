@@ -6,15 +6,16 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
   const violations: Violation[] = []
   const say = (text: string) => violations.push({ invariant: 'I6', text })
 
-  const refunded = new Map<number, number>()
-  for (const refund of cloud.refunds)
-    if (refund.status === 'succeeded')
-      refunded.set(refund.payment_id, (refunded.get(refund.payment_id) ?? 0) + refund.amount)
-
+  for (const text of settledBadly(cloud.refunds)) say(text)
   for (const payment of cloud.payments) {
-    const back = refunded.get(payment.id) ?? 0
-    if (back > (payment.status === 'completed' ? payment.amount : 0))
-      say(`payment ${payment.id} (${payment.status}, ${payment.amount}) returned ${back}`)
+    const succeeded = cloud.refunds.filter(
+      ({ payment_id, status }) => payment_id === payment.id && status === 'succeeded',
+    )
+    const all = sum(succeeded)
+    // A person has paid the others to the customer outside of the service.
+    const back = sum(succeeded.filter(({ settles }) => settles === null))
+    if (all > (payment.status === 'completed' ? payment.amount : 0))
+      say(`payment ${payment.id} (${payment.status}, ${payment.amount}) returned ${all}`)
     if (payment.processor !== 'sandbox') continue
     const intent = cloud.intents.find((row) => row.idempotency_key === `payment:${identityOf(payment)}`)
     const captured = intent?.status === 'succeeded' ? intent.amount : 0
@@ -28,7 +29,6 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
     const disputed = cloud.processorDisputes.filter(
       ({ intent_id, status }) => intent_id === intent?.id && status !== 'won',
     )
-    const sum = (rows: readonly { amount: number }[]) => rows.reduce((total, row) => total + row.amount, 0)
     const returned = sum(made.filter((row) => !lost.has(row.idempotency_key))) + sum(disputed)
     if (back < returned || back > sum(made) + sum(disputed))
       say(`payment ${payment.id}: the processor returned ${returned}, we booked ${back}`)
@@ -46,6 +46,23 @@ export function moneyAddsUp({ cloud, watched, lost = new Set() }: Evidence): Vio
   // The real programs compare their books with the processor's only once an hour.
   if (watched) for (const text of chargedForNothing(cloud, lost)) say(text)
   return violations
+}
+
+const sum = (rows: readonly { amount: number }[]): number =>
+  rows.reduce((total, row) => total + row.amount, 0)
+
+/** A person settles a refund that failed, once, with at most its amount. */
+function settledBadly(refunds: Evidence['cloud']['refunds']): string[] {
+  const settled = refunds.filter(({ settles }) => settles !== null)
+  const isGood = (one: (typeof refunds)[number]): boolean => {
+    const failed = refunds.find(({ id }) => id === one.settles)
+    const isOnly = settled.every(({ id, settles }) => id === one.id || settles !== one.settles)
+    const isSame = failed?.payment_id === one.payment_id && failed.item_id === one.item_id
+    return isOnly && isSame && failed?.status === 'failed' && one.amount <= failed.amount
+  }
+  return settled.flatMap((one) =>
+    isGood(one) ? [] : [`refund ${one.id} settles ${one.settles}, which is not a failed refund`],
+  )
 }
 
 /** How often the processor has paid each of our refunds. A refund of somebody else has no name of ours. */

@@ -5,12 +5,11 @@ import type { VerifyIdentity } from '../../platform/credentials/identity-token.t
 import { requireHub } from '../../platform/credentials/hub-access.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { reply, type HandlerInput, type Handlers } from '../../platform/http/handler.ts'
-import { jsonWithImages, withImage, withImages } from '../../platform/media/addresses.ts'
+import { jsonWithImages, withImages } from '../../platform/media/addresses.ts'
 import type { Media } from '../../platform/media/media.ts'
 import { countItems, createOrder, reorder, setItem } from './cart.ts'
 import { amountObstacle, checkoutObstacles } from './checkout.ts'
 import { listOrders, orderHistory, matchingOrders, type HistoryPage, type OrderFilter } from './order-list.ts'
-import { readEvidence } from './order-evidence.ts'
 import { hubIntake, notSellingReason } from './intake.ts'
 import { readOwnOrder, stateObstacle, type OrderRow } from './order-rows.ts'
 import { viewOrder } from './order-view.ts'
@@ -153,11 +152,7 @@ export const transferHandlers = (
 export const ownerOrderHandlers = (
   { db, settings }: CloudContext,
   { addressOf }: Pick<Media, 'addressOf'>,
-): Handlers<'owner.orders.list' | 'owner.orders.get'> => ({
-  'owner.orders.get': async ({ params, credential }) => {
-    const { order_items, ...order } = await readEvidence(db.kysely, credential, params.order_id)
-    return { ...order, order_items: order_items.map((item) => withImage(addressOf, item)) }
-  },
+): Handlers<'owner.orders.list'> => ({
   async 'owner.orders.list'({ query, credential, wantsOther }) {
     const q = db.kysely
     const history = {

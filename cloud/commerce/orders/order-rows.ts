@@ -1,6 +1,8 @@
 import { sql, type Selectable } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { reachesHub } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
@@ -115,6 +117,19 @@ const orderById = statement((q, { orderId }: Pick<OrderKey, 'orderId'>) =>
 
 function requireOwn(order: OrderRow | undefined, { userId, hubId }: OrderKey): OrderRow {
   if (!order || order.user_id !== userId || (hubId !== undefined && order.hub_id !== hubId))
+    throw new ApiError('order_not_found')
+  return order
+}
+
+/** An order at a hub of the credential's owner. Throws `order_not_found`. Carts are private to their customers. */
+export async function requireOrderOf(
+  q: Queries,
+  credential: OwnerCredential,
+  orderId: number,
+): Promise<OrderRow> {
+  const order = await q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst()
+  const ownerId = order?.owner_id
+  if (!order || ownerId == null || !reachesHub(credential, { id: order.hub_id, owner_id: ownerId }))
     throw new ApiError('order_not_found')
   return order
 }

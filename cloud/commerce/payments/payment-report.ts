@@ -8,6 +8,7 @@ import { requireOrder, withinRange, type AskedRange } from '../../platform/http/
 import type { Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf, type List } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { EXTERNAL } from '../processors/processor.ts'
 
 /**
  * Movements of money: completed payments, succeeded refunds, disputes, and disputes that were won. They are read by owner
@@ -133,16 +134,17 @@ interface Money {
   tax: number
 }
 
-const ofOrder = sql`p.order_id, p.hub_id, p.processor, o.currency, m.processor_ref as reference`
+const ofOrder = sql`p.order_id, p.hub_id, o.currency, m.processor_ref as reference`
 const details = {
   payments: (ids: readonly number[]) => sql<Money>`
-    select p.id as number, ${ofOrder}, p.updated_at as completed_at, p.amount,
+    select p.id as number, ${ofOrder}, p.processor, p.updated_at as completed_at, p.amount,
       case when p.is_late = 1 then 0 else coalesce(o.tax_total, 0) end as tax
     from payments as p join orders as o on o.id = p.order_id
     left join money_operations as m on m.kind = 'payment' and m.subject = p.id
     where p.id in (${sql.join(ids)})`,
   refunds: (ids: readonly number[]) => sql<Money>`
-    select r.id as number, ${ofOrder}, r.completed_at, r.amount, r.tax
+    select r.id as number, ${ofOrder}, r.completed_at, r.amount, r.tax,
+      case when r.settles is null then p.processor else ${sql.lit(EXTERNAL)} end as processor
     from refunds as r join payments as p on p.id = r.payment_id join orders as o on o.id = p.order_id
     left join money_operations as m on m.kind = 'refund' and m.subject = r.id
     where r.id in (${sql.join(ids)})`,

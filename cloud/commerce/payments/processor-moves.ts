@@ -8,8 +8,6 @@ import {
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { enqueue } from '../../gateway/outbox.ts'
-import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { publishOrder, publishRefund } from '../orders/order-events.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
@@ -29,9 +27,9 @@ import {
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
-import { refreshRefunds, refundable } from '../refunds/refunds.ts'
+import { EXTERNAL_REFUNDS, refreshRefunds, refundable } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
-import { cancelOrder, refundOwed } from '../refunds/undelivered.ts'
+import { refundOwed, stopRefunded } from '../refunds/undelivered.ts'
 import { deposits, lockDeposit } from '../ledger/deposit.ts'
 import { restoreDeposit, takeDeposit } from '../ledger/wallet.ts'
 import { checkOrphan } from './orphaned-payments.ts'
@@ -137,11 +135,7 @@ async function followPayment(
   if (!hasMoved) return
   const left = await refundable(tx, order, payment)
   if (left.amount > 0) await refundOwed(tx, context, order)
-  else if (isAtHub(order) && payment.is_late === 0) {
-    // All of its money is gone: units that the hub has not started to dispense stay on the shelf.
-    if (order.processing_status === OrderStatus.QUEUED) await cancelOrder(tx, context, order)
-    await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
-  }
+  else if (isAtHub(order) && payment.is_late === 0) await stopRefunded(tx, context, order)
 }
 
 /**
@@ -316,7 +310,7 @@ async function reportDepositDispute(
  * that were lost since. No event reports such refunds again, so this work reads the processor's refunds.
  */
 export const externalRefundWork = (services: MoneyServices): WorkKinds => ({
-  'refund.external': {
+  [EXTERNAL_REFUNDS]: {
     backoff: processorBackoff(services.context),
     run: ({ subject }) => followRefunds(services, Number(subject)),
   },

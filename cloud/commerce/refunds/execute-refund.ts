@@ -15,7 +15,8 @@ import { lockOrder, lockOrderAgain, type OrderRow } from '../orders/order-rows.t
 import type { RefundRow } from '../orders/payment-status.ts'
 import type { ProcessorRefund } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { auditRefund, refreshRefunds } from './refunds.ts'
+import { isByProcessor, isDue } from './owed.ts'
+import { auditRefund, EXTERNAL_REFUNDS, refreshRefunds } from './refunds.ts'
 import { refundLate, refundOwed } from './undelivered.ts'
 
 const findRefund = (q: Queries, id: number): Promise<RefundRow | undefined> =>
@@ -71,7 +72,8 @@ async function applyRefund(
   const { id, order_id: orderId, amount } = refund
   const now = runtime.clock.now()
   const isFailed = state === 'failed'
-  const known = { status: state, failure_reason: isFailed ? reason : null, updated_at: now }
+  const failed_after = isFailed ? await newestRefund(tx, orderId) : null
+  const known = { status: state, failure_reason: isFailed ? reason : null, failed_after, updated_at: now }
   const completed_at = isFailed ? refund.completed_at : (refund.completed_at ?? now)
   await tx.q
     .updateTable('refunds')
@@ -79,19 +81,25 @@ async function applyRefund(
     .where('id', '=', id)
     .execute()
   const retryAt = isFailed ? nextTryAt(refund, now, settings) : null
-  await auditRefund(tx, context, order, { ...refund, ...known }, isOwed(refund.reason) ? retryAt : null)
+  await auditRefund(tx, context, order, { ...refund, ...known }, isDue(refund) ? retryAt : null)
   if (isFailed) {
     if (retryAt !== null) await schedule(tx, workOf('refund'), id, retryAt)
-    await schedule(tx, 'refund.external', refund.payment_id, now)
+    await schedule(tx, EXTERNAL_REFUNDS, refund.payment_id, now)
     log.error({ refundId: id, orderId, amount, why: reason }, 'the processor refused a refund')
   } else await publishRefund(tx, context, order, refund)
   await refreshRefunds(tx, context, order)
 }
 
-const isByProcessor = (reason: RefundRow['reason']): boolean => reason === 'processor' || reason === 'dispute'
-
-/** Refunds that the service owes without a request. */
-const isOwed = (reason: RefundRow['reason']): boolean => reason !== 'customer' && !isByProcessor(reason)
+async function newestRefund(tx: Tx, orderId: number): Promise<number> {
+  const { id } = await tx.q
+    .selectFrom('refunds')
+    .select('id')
+    .where('order_id', '=', orderId)
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirstOrThrow()
+  return id
+}
 
 /**
  * The time when the service retries a refund that it owes after a failure; null: never. A person who asked
@@ -99,11 +107,12 @@ const isOwed = (reason: RefundRow['reason']): boolean => reason !== 'customer' &
  * owed by now.
  */
 function nextTryAt(
-  { reason, refusals }: RefundRow,
+  refund: RefundRow,
   now: number,
   { refundRetries, refundRetryMs }: CloudContext['settings'],
 ): number | null {
-  if (isByProcessor(reason)) return now
+  if (isByProcessor(refund)) return now
+  const { refusals } = refund
   return refusals < refundRetries ? now + refundRetryMs * 2 ** refusals : null
 }
 

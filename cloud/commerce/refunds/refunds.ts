@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
 import { appendAudit } from '../../platform/audit/audit.ts'
+import { isByProcessor, readOwed } from './owed.ts'
 import { leftOf, type Share } from './shares.ts'
-import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
+import { amendAlarm, clearAlarm, latestAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { post } from '../ledger/ledger.ts'
 import { refreshPoints } from '../ledger/points.ts'
@@ -16,6 +17,9 @@ import { EXTERNAL, WALLET } from '../processors/processor.ts'
 
 /** The actor of refunds that the service starts without a request. */
 export const SERVICE = 'service'
+
+/** Due work of a payment with a failed refund: the processor may have refunded it already, without these books. */
+export const EXTERNAL_REFUNDS = 'refund.external'
 
 /** The payment that paid for an order and receives its refunds; undefined if no payment came in time. */
 export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undefined> {
@@ -62,6 +66,8 @@ export interface NewRefund extends Share {
   requestKey?: string | null
   /** Number of earlier refunds of this money that the processor refused. */
   refusals?: number
+  /** The failed refund that the actor has paid outside of the service. */
+  settles?: number
 }
 
 /**
@@ -70,6 +76,7 @@ export interface NewRefund extends Share {
  * - Refunds of a card payment wait for the processor (`executeRefund`).
  * - Refunds of external or wallet payments are complete at once.
  * - A refund to the wallet of a deleted user fails (`wallet_closed`).
+ * - A refund that a person has paid outside of the service is complete at once, and moves no money.
  */
 export async function insertRefunds(
   tx: Tx,
@@ -80,17 +87,19 @@ export async function insertRefunds(
 ): Promise<RefundRow[]> {
   if (refunds.length === 0) return []
   const now = context.runtime.clock.now()
-  const isDone = ({ amount }: Share): boolean =>
-    payment.processor === EXTERNAL || payment.processor === WALLET || amount === 0
+  type Kind = Pick<RefundRow, 'amount' | 'settles'>
+  const isDone = ({ amount, settles }: Kind): boolean =>
+    payment.processor === EXTERNAL || payment.processor === WALLET || amount === 0 || settles !== null
   const failure =
     payment.processor === WALLET && !(await isWalletOpen(tx, payment.user_id)) ? 'wallet_closed' : null
-  const failureOf = ({ amount }: Share): string | null => (amount === 0 ? null : failure)
-  const statusOf = (share: Share): RefundRow['status'] =>
-    !isDone(share) ? 'pending' : failureOf(share) === null ? 'succeeded' : 'failed'
+  const failureOf = ({ amount, settles }: Kind): string | null =>
+    amount === 0 || settles !== null ? null : failure
+  const statusOf = (kind: Kind): RefundRow['status'] =>
+    !isDone(kind) ? 'pending' : failureOf(kind) === null ? 'succeeded' : 'failed'
   const rows = await tx.q
     .insertInto('refunds')
     .values(
-      refunds.map(({ itemId, amount, tax, quantity, reason, ...asked }) => ({
+      refunds.map(({ itemId, amount, tax, quantity, reason, settles = null, ...asked }) => ({
         amount,
         tax,
         quantity,
@@ -100,22 +109,23 @@ export async function insertRefunds(
         hub_id: payment.hub_id,
         owner_id: payment.owner_id,
         item_id: itemId,
-        status: statusOf({ amount, tax }),
-        failure_reason: failureOf({ amount, tax }),
+        status: statusOf({ amount, settles }),
+        failure_reason: failureOf({ amount, settles }),
+        settles,
         actor: asked.actor ?? SERVICE,
         refusals: asked.refusals ?? 0,
         request_key: asked.requestKey ?? null,
         created_at: now,
-        completed_at: statusOf({ amount, tax }) === 'succeeded' ? now : null,
+        completed_at: statusOf({ amount, settles }) === 'succeeded' ? now : null,
         updated_at: now,
       })),
     )
     .returningAll()
     .execute()
   for (const row of rows.filter(isDone)) {
-    await auditRefund(tx, context, order, row)
+    if (row.settles === null) await auditRefund(tx, context, order, row)
     if (row.status === 'failed') continue
-    if (payment.processor === WALLET && row.amount > 0)
+    if (payment.processor === WALLET && row.settles === null && row.amount > 0)
       await post(tx, context, {
         user_id: payment.user_id,
         account: 'wallet',
@@ -212,8 +222,8 @@ export async function refreshRefunds(tx: Tx, context: CloudContext, order: Order
 }
 
 /**
- * Raises an alarm if the processor has refused a refund of an order and no later refund has returned that
- * money; otherwise clears it.
+ * Raises an alarm with the refunds of an order that failed and are still owed. Clears it when the money has been
+ * returned. A refund that takes the place of a failed one keeps the alarm open until its outcome is known.
  */
 async function reportFailedRefund(
   tx: Tx,
@@ -221,25 +231,26 @@ async function reportFailedRefund(
   order: OrderRow,
   isWholeBack: boolean,
 ): Promise<void> {
-  const rows = await tx.q
-    .selectFrom('refunds')
-    .select(['id', 'item_id', 'amount', 'status', 'failure_reason'])
-    .where('order_id', '=', order.id)
-    .where('reason', 'not in', ['processor', 'dispute'])
-    .orderBy('id')
-    .execute()
-  if (rows.every(({ status }) => status !== 'failed')) return
-  const latest = new Map(rows.map((row) => [row.item_id, row]))
-  const failed = isWholeBack ? undefined : [...latest.values()].find(({ status }) => status === 'failed')
+  const { refunds, owed } = await readOwed(tx.q, order)
+  if (refunds.every((refund) => refund.status !== 'failed' || isByProcessor(refund))) return
   const incident = { hubId: order.hub_id, kind: 'refund_failed', subject: `order ${order.id}` } as const
-  if (failed)
-    await raiseAlarm(tx, context, {
+  const reason = owed.at(-1)?.failure_reason ?? null
+  const details = {
+    refund_ids: owed.map(({ id }) => id),
+    amount: owed.reduce((sum, { amount }) => sum + amount, 0),
+    currency: order.currency,
+    reason,
+  }
+  if (owed.length > 0)
+    return raiseAlarm(tx, context, {
       ...incident,
       soldBy: order.owner_id,
-      detail: failed.failure_reason ?? '',
-      details: { refund_id: failed.id, amount: failed.amount, reason: failed.failure_reason },
+      detail: reason ?? '',
+      details,
+      refreshes: true,
     })
-  // A pending retry has not returned the money yet.
-  else if (isWholeBack || [...latest.values()].every(({ status }) => status === 'succeeded'))
-    await clearAlarm(tx, context, incident)
+  if (isWholeBack || refunds.every((refund) => refund.status !== 'pending' || isByProcessor(refund)))
+    return clearAlarm(tx, context, incident)
+  const alarm = await latestAlarm(tx, incident)
+  if (alarm?.endedAt === null) await amendAlarm(tx, alarm.id, details)
 }

@@ -106,6 +106,12 @@ async function isEmptyHanded(tx: Tx, orderId: number): Promise<boolean> {
   return dropped === undefined
 }
 
+/** All money of an order has been refunded: units that its hub has not started to dispense stay on the shelf. */
+export async function stopRefunded(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
+  if (order.processing_status === OrderStatus.QUEUED) await cancelOrder(tx, context, order)
+  await enqueue(tx, order.hub_id, { kind: 'order.cancel', order_id: order.uuid })
+}
+
 type UndeliveredReason = 'short' | 'timed_out' | 'failed' | 'cancelled'
 
 /**

@@ -11,7 +11,7 @@ import { useData } from './data.ts'
 import { money, time } from './format.ts'
 import { readHubFacts } from './hubs.ts'
 import { OrderBadges } from './orders.tsx'
-import { act, Card, Heading, Link, Loaded } from './parts.tsx'
+import { act, Card, Field, Heading, Link, Loaded } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
 
 const kinds: Readonly<Record<OrderEvidence['evidence'][number]['kind'], IconNode>> = {
@@ -59,6 +59,7 @@ export function OrderPage({ id }: { id: number }): JSX.Element {
               </ol>
             </Card>
             <div class="grid gap-3">
+              <FailedRefunds order={order} />
               <Items order={order} />
               <Bins order={order} />
             </div>
@@ -152,6 +153,54 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
         )}
       </div>
     </li>
+  )
+}
+
+/** Refunds that the processor rejected. A person who paid the customer in another way records it here. */
+function FailedRefunds({ order }: { order: OrderEvidence }): JSX.Element | null {
+  const { id, hub_id, failed_refunds: failed, currency } = order
+  const [reason, setReason] = useState('')
+  if (failed.length === 0) return null
+  return (
+    <Card title="Refunds that failed" name="failed-refunds">
+      <p>Refund again below. If that fails too, pay the customer in another way, then record it here.</p>
+      {can('orders:write', hub_id) && (
+        <Field label="How the customer was paid. Fill this in to record it.">
+          <input
+            class="input"
+            maxLength={200}
+            placeholder="Cash at the hub"
+            value={reason}
+            onInput={({ currentTarget }) => setReason(currentTarget.value)}
+          />
+        </Field>
+      )}
+      <ul class="grid gap-2 mt-2">
+        {failed.map(({ refund_id, amount, failure_reason }) => {
+          const text = `Record ${money(amount, currency)} as paid`
+          return (
+            <li key={refund_id} data-failed={refund_id}>
+              {money(amount, currency)}: {failure_reason?.replaceAll('_', ' ') ?? 'no reason is known'}{' '}
+              {can('orders:write', hub_id) && reason.trim() !== '' && (
+                <HoldButton
+                  class="btn-sm min-h-9"
+                  onHeld={() =>
+                    void act(text, () =>
+                      ask('POST /owners/orders/{order_id}/refunds/settle', {
+                        params: { order_id: id },
+                        body: { refund_ids: [refund_id], amount, reason: reason.trim() },
+                      }),
+                    )
+                  }
+                >
+                  {text}
+                </HoldButton>
+              )}
+            </li>
+          )
+        })}
+      </ul>
+    </Card>
   )
 }
 

@@ -113,7 +113,9 @@ function Problems({ alarms, fleet }: { alarms: readonly Alarm[]; fleet: readonly
 
 /** An open alarm with its remedy. */
 export function Problem({ alarm, hub }: { alarm: Alarm; hub?: string | undefined }): JSX.Element {
-  const { id, hub_id, severity, message, remedy, raised_at, acknowledged_at, acknowledged_by } = alarm
+  const { id, hub_id, severity, subject, message, remedy, raised_at, acknowledged_at, acknowledged_by } =
+    alarm
+  const orderId = /^order (\d+)$/.exec(subject ?? '')?.[1]
   const looks = severityLooks[severity]
   return (
     <li class={`border-l-4 ${looks.class} pl-3 py-1`} data-alarm={alarm.kind}>
@@ -129,6 +131,11 @@ export function Problem({ alarm, hub }: { alarm: Alarm; hub?: string | undefined
         {hub_id !== null && hub !== undefined && (
           <Link to={`/hubs/${hub_id}`} class="link touch">
             {hub}
+          </Link>
+        )}
+        {orderId !== undefined && can('orders:read', hub_id ?? undefined) && (
+          <Link to={`/orders/${orderId}`} class="link touch">
+            Order {orderId}
           </Link>
         )}
         <span>{ago(raised_at)}</span>

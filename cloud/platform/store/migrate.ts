@@ -163,6 +163,14 @@ export const numberedMigrations: readonly NumberedMigration[] = [
       ]
     },
   },
+  {
+    name: '0012-settled-refunds',
+    statements: (kind) => {
+      const int = kind === 'sqlite' ? 'integer' : 'bigint'
+      return ['failed_after', 'settles'].map((column) => `alter table refunds add column ${column} ${int}`)
+    },
+    concurrently: ['refunds_settled_once'],
+  },
 ]
 
 /** The statement that creates a table. INT: an integer of 64 bits. */

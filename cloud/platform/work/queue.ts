@@ -97,6 +97,17 @@ export async function ensureScheduled(
       .execute()
 }
 
+/** Whether a subject waits in the queue, or its handler is running. */
+export async function isScheduled(q: Queries, kind: string, subject: Subject): Promise<boolean> {
+  const row = await q
+    .selectFrom('due_work')
+    .select('kind')
+    .where('kind', '=', kind)
+    .where('subject', '=', String(subject))
+    .executeTakeFirst()
+  return row !== undefined
+}
+
 /** Removes one or several subjects from the queue. Returns false if none was queued. */
 export async function unschedule(
   tx: Tx,

@@ -78,6 +78,13 @@ export const paymentTables = {
     request_key: text.nullable,
     /** How many refunds of the same money the processor refused before this one. */
     refusals: int.default(0),
+    /**
+     * The newest refund of the order when this one failed: only later ones can replace it. Null before, and for
+     * failures that an earlier version booked.
+     */
+    failed_after: int.nullable,
+    /** The failed refund that a person has paid outside of the service. Null: the service makes this refund. */
+    settles: int.nullable.fixed,
     created_at: instant.fixed,
     /** When it first succeeded. A bank may return the money later. */
     completed_at: instant.nullable,
@@ -88,6 +95,7 @@ export const paymentTables = {
     .index('refunds_by_owner', ['owner_id', 'created_at', 'id'])
     .index('refunds_disputes', ['owner_id', 'created_at', 'id'], "reason = 'dispute'")
     .index('refunds_won_back', ['owner_id', 'updated_at', 'id'], "reason = 'dispute' and status = 'failed'")
+    .uniqueIndex('refunds_settled_once', ['settles'], 'settles is not null')
     .index('refunds_by_person', ['actor'], "substr(actor, 1, 9) = 'identity:'"),
   /** Progress of the comparison of the books with the processor's refunds. */
   processor_checks: defineTable({

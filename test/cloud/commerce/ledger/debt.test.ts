@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
+import { settleRefunds } from '../../../../cloud/commerce/refunds/settle-refunds.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { walletBalance, walletTransactions } from '../../../../cloud/commerce/ledger/wallet.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -193,7 +194,7 @@ onEachDatabase('the debt of a wallet', (open) => {
     expect(await openAlarms(shop)).toContain(`refund_failed order ${orderId}`)
   })
 
-  test('an automatic refund to the wallet of a deleted user fails and raises the alarm', async () => {
+  test('an automatic refund to the wallet of a deleted user fails and raises the alarm, until the owner pays in another way', async () => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     await fillWallet(shop, userId, 300)
@@ -207,5 +208,12 @@ onEachDatabase('the debt of a wallet', (open) => {
       { status: 'failed', failure_reason: 'wallet_closed', amount: 271 },
     ])
     expect(await openAlarms(shop)).toContain(`refund_failed order ${orderId}`)
+    // The owner pays in cash.
+    const [failed] = await shop.refunds(orderId)
+    const settlement = { ids: [failed!.id], amount: 271, reason: 'cash', actor: 'owner' }
+    await shop.context.db.transact((tx) => settleRefunds(tx, shop.context, orderId, settlement))
+    expect(await balanceOf(shop, userId)).toBe(29)
+    expect((await shop.order(orderId)).payment_status).toBe('refunded')
+    expect(await openAlarms(shop)).not.toContain(`refund_failed order ${orderId}`)
   })
 })

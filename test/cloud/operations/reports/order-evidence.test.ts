@@ -49,4 +49,24 @@ onEachDatabase('the evidence of an order', (open) => {
       text: expect.stringMatching(/units did not fall\.$/) as string,
     })
   })
+
+  test('a refund that failed is in the evidence until a person has paid it in another way', async () => {
+    const service = await openService(open)
+    const { shop } = service
+    const { id } = await shop.paidOrder({ 1: 2 }, 'pm_card_refundFail')
+    await service.owner('POST', `orders/${id}/refund`, { amount: 100 })
+    await shop.work.drain()
+    const [refund] = await shop.refunds(id)
+    const failed = { refund_id: refund!.id, amount: 100, failure_reason: 'lost_or_stolen_card' }
+    const before = await read(service, id)
+    expect([before.failed_refunds, before.refunded]).toEqual([[failed], 0])
+    const body = { refund_ids: [refund!.id], amount: 100, reason: 'Cash' }
+    await service.owner('POST', `orders/${id}/refunds/settle`, body)
+    const { failed_refunds, refunded, evidence } = await read(service, id)
+    expect([failed_refunds, refunded]).toEqual([[], 100])
+    expect(evidence.filter(({ kind }) => kind === 'refunded').map(({ text }) => text)).toEqual([
+      'The processor refused to refund: 1.00, by the owner.',
+      'Refunded 1.00, by the owner, paid in another way.',
+    ])
+  })
 })

@@ -1,12 +1,15 @@
 import { counted } from '../../../protocol/model/counted.ts'
 import type { OrderEvidence } from '../../../protocol/contract/owner-orders.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
-import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachesHub } from '../../platform/credentials/hub-access.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Handlers } from '../../platform/http/handler.ts'
+import { withImage } from '../../platform/media/addresses.ts'
+import type { Media } from '../../platform/media/media.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { parseBins, type ItemRow, type OrderRow } from './order-rows.ts'
+import { readOwed } from '../../commerce/refunds/owed.ts'
+import { parseBins, requireOrderOf, type ItemRow, type OrderRow } from '../../commerce/orders/order-rows.ts'
+import type { RefundRow } from '../../commerce/orders/payment-status.ts'
 
 type Entry = OrderEvidence['evidence'][number]
 type Kind = Entry['kind']
@@ -16,14 +19,9 @@ interface Facts {
   order: OrderRow
   items: readonly ItemRow[]
   payments: readonly { processor: string; amount: number; updated_at: number }[]
-  refunds: readonly {
-    amount: number
-    reason: string
-    status: string
-    quantity: number
-    created_at: number
-    completed_at: number | null
-  }[]
+  refunds: readonly RefundRow[]
+  /** Refunds that failed and are still owed. */
+  failed: readonly RefundRow[]
   unknown: readonly {
     reason: string
     at: number
@@ -33,21 +31,19 @@ interface Facts {
   }[]
 }
 
-/** Reads an order with its evidence. Throws `order_not_found`. Carts are private to their customers. */
-export async function readEvidence(
-  q: Queries,
-  credential: OwnerCredential,
-  orderId: number,
-): Promise<OrderEvidence> {
-  const order = await q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst()
-  const ownerId = order?.owner_id
-  if (!order || ownerId == null || !reachesHub(credential, { id: order.hub_id, owner_id: ownerId }))
-    throw new ApiError('order_not_found')
-  return evidenceOf(await readFacts(q, order))
-}
+export const evidenceHandlers = (
+  { db }: CloudContext,
+  { addressOf }: Pick<Media, 'addressOf'>,
+): Handlers<'owner.orders.get'> => ({
+  async 'owner.orders.get'({ params, credential }) {
+    const order = await requireOrderOf(db.kysely, credential, params.order_id)
+    const { order_items, ...evidence } = evidenceOf(await readFacts(db.kysely, order))
+    return { ...evidence, order_items: order_items.map((item) => withImage(addressOf, item)) }
+  },
+})
 
 async function readFacts(q: Queries, order: OrderRow): Promise<Facts> {
-  const [items, payments, refunds, unknown] = await Promise.all([
+  const [items, payments, { refunds, owed: failed }, unknown] = await Promise.all([
     q.selectFrom('order_items').selectAll().where('order_id', '=', order.id).orderBy('id').execute(),
     q
       .selectFrom('payments')
@@ -55,11 +51,7 @@ async function readFacts(q: Queries, order: OrderRow): Promise<Facts> {
       .where('order_id', '=', order.id)
       .where('status', '=', 'completed')
       .execute(),
-    q
-      .selectFrom('refunds')
-      .select(['amount', 'reason', 'status', 'quantity', 'created_at', 'completed_at'])
-      .where('order_id', '=', order.id)
-      .execute(),
+    readOwed(q, order),
     q
       .selectFrom('unknown_operations')
       .select(['reason', 'at', 'settled_at', 'settled_by', 'happened'])
@@ -67,11 +59,11 @@ async function readFacts(q: Queries, order: OrderRow): Promise<Facts> {
       .where('order_id', '=', order.id)
       .execute(),
   ])
-  return { order, items, payments, refunds, unknown }
+  return { order, items, payments, refunds, failed, unknown }
 }
 
 function evidenceOf(facts: Facts): OrderEvidence {
-  const { order, items, payments, refunds } = facts
+  const { order, items, payments, refunds, failed } = facts
   const paid = sum(payments.map(({ amount }) => amount))
   const refunded = sum(refunds.flatMap(({ status, amount }) => (status === 'succeeded' ? amount : [])))
   const missing = sum(
@@ -106,6 +98,11 @@ function evidenceOf(facts: Facts): OrderEvidence {
     paid,
     refunded,
     owed,
+    failed_refunds: failed.map(({ id, amount, failure_reason }) => ({
+      refund_id: id,
+      amount,
+      failure_reason,
+    })),
     summary: summaryOf(facts, { paid, refunded, owed }),
     evidence: [...moneyPaid(facts), ...unitsOf(facts), ...doorsOf(facts), ...moneyRefunded(facts)]
       .toSorted((one, other) => one.at - other.at)
@@ -198,8 +195,9 @@ const reasons: Readonly<Record<string, string>> = {
 const moneyRefunded = ({ refunds }: Facts): Timed[] =>
   refunds
     .filter(({ amount }) => amount > 0)
-    .flatMap(({ amount, reason, status, quantity, created_at, completed_at }) => {
-      const what = `${cents(amount)}${quantity > 0 ? ` for ${units(quantity)}` : ''}, ${reasons[reason] ?? reason}`
+    .flatMap(({ amount, reason, status, quantity, settles, created_at, completed_at }) => {
+      const way = settles === null ? '' : ', paid in another way'
+      const what = `${cents(amount)}${quantity > 0 ? ` for ${units(quantity)}` : ''}, ${reasons[reason] ?? reason}${way}`
       if (status === 'succeeded') return entry(completed_at ?? created_at, 'refunded', `Refunded ${what}.`)
       const words = status === 'pending' ? 'Not refunded yet' : 'The processor refused to refund'
       return entry(created_at, 'refunded', `${words}: ${what}.`)
