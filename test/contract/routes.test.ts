@@ -9,6 +9,15 @@ import { errorOf, openCloud, type CallOptions, type TestCloud } from '../world/c
 const table = Object.entries(routes) as [RouteId, Route][]
 const served = table.filter(([id]) => !id.startsWith('demo.'))
 
+let shared: TestCloud | undefined
+
+/** One cloud serves all tests: it refuses their requests before they change anything. Each test has new rate limits. */
+async function cloud(): Promise<TestCloud> {
+  shared ??= await openCloud()
+  shared.runtime.clock.advance(60_000)
+  return shared
+}
+
 /** Paths of the route with parameters of the given value, at all of its mounts. */
 const pathsOf = (route: Route, value: string): string[] =>
   mountsOf(route).map((mount) => mount.replaceAll(/\{\w+\}/g, value))
@@ -36,7 +45,7 @@ describe.each(served)('%s', (_id, route) => {
   const guarded = route.auth.kind !== 'none' && route.auth.kind !== 'optional-identity'
 
   test('a request with a method that the path does not have is 405', async () => {
-    const { call } = await openCloud()
+    const { call } = await cloud()
     const had = served.filter(([, other]) => other.path === route.path).map(([, other]) => other.method)
     const [absent = 'PUT'] = (['PATCH', 'DELETE'] as const).filter((method) => !had.includes(method))
     for (const path of pathsOf(route, '1')) {
@@ -47,7 +56,7 @@ describe.each(served)('%s', (_id, route) => {
   })
 
   testIf(guarded)('a request without a credential is 401, before any other check', async () => {
-    const { call } = await openCloud()
+    const { call } = await cloud()
     for (const path of [...pathsOf(route, '1'), ...pathsOf(route, 'x')]) {
       const answer = await call(route.method, path, bodyOf(route))
       expect([answer.status, errorOf(answer).error.code]).toEqual([401, 'authentication_required'])
@@ -55,7 +64,7 @@ describe.each(served)('%s', (_id, route) => {
   })
 
   testIf(route.auth.kind !== 'none')('a request with a wrong credential is 401', async () => {
-    const { call } = await openCloud()
+    const { call } = await cloud()
     for (const path of pathsOf(route, '1')) {
       const answer = await call(route.method, path, { token: 'a.b.c', ...bodyOf(route) })
       expect([answer.status, errorOf(answer).error.code]).toEqual([401, 'invalid_token'])
@@ -68,7 +77,7 @@ describe.each(served)('%s', (_id, route) => {
   testIf('scope' in route.auth)(
     'a request without the route’s scope is 403, also with all other scopes and invalid parameters',
     async () => {
-      const { call, key, issuer } = await openCloud()
+      const { call, key, issuer } = await cloud()
       const { scope, further, either } = route.auth as { scope: Scope; further?: Scope; either?: true }
       const enough = either ? [scope, further] : [scope]
       const credentials = [
@@ -91,7 +100,7 @@ describe.each(served)('%s', (_id, route) => {
   )
 
   testIf(integers.length > 0)('a path parameter of the wrong type is 422', async () => {
-    const app = await openCloud()
+    const app = await cloud()
     const credential = await credentialFor(app, route)
     for (const path of pathsOf(route, 'x')) {
       const answer = await app.call(route.method, path, { ...credential, ...bodyOf(route) })
@@ -109,7 +118,7 @@ describe.each(served)('%s', (_id, route) => {
   testIf(required.length > 0)(
     'a query parameter that is missing, empty or not an integer is 422',
     async () => {
-      const app = await openCloud()
+      const app = await cloud()
       const credential = await credentialFor(app, route)
       const [path = ''] = pathsOf(route, '1')
       const detailOf = async (value: string | undefined) => {
@@ -152,7 +161,7 @@ describe.each(served)('%s', (_id, route) => {
   testIf(route.hub)(
     'a hub outside the key’s grant is denied, or not found for a key with all hubs',
     async () => {
-      const { call, key } = await openCloud()
+      const { call, key } = await cloud()
       const { scope } = route.auth as { scope: Scope }
       const hub = (id: number) => {
         const named = Object.hasOwn(route.query?.shape ?? {}, route.hub!)
@@ -177,7 +186,7 @@ describe.each(served)('%s', (_id, route) => {
   )
 
   testIf(route.path.includes('{user_id}'))('the path of another user is forbidden', async () => {
-    const { call, issuer } = await openCloud()
+    const { call, issuer } = await cloud()
     const [path = ''] = pathsOf(route, '2')
     const query = new URLSearchParams(required.map((name): [string, string] => [name, '1']))
     const options = route.body ? { body: { product_id: 1, quantity: 1 } } : {}
@@ -190,7 +199,7 @@ describe.each(served)('%s', (_id, route) => {
   })
 
   testIf(route.body && !route.bodyOptional)('a missing body is 422', async () => {
-    const app = await openCloud()
+    const app = await cloud()
     const credential = await credentialFor(app, route)
     if (credential.token !== undefined)
       await app.call('POST', '/users/user/bootstrap', { ...credential, body: { email: 'a@b.co' } })

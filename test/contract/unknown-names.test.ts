@@ -9,6 +9,15 @@ import { errorOf, openCloud, type CallAnswer, type CallOptions, type TestCloud }
 const table = Object.entries(routes) as [RouteId, Route][]
 const served = table.filter(([id]) => !id.startsWith('demo.'))
 
+let shared: TestCloud | undefined
+
+/** One cloud serves all tests: it refuses their requests before they change anything. Each test has new rate limits. */
+async function cloud(): Promise<TestCloud> {
+  shared ??= await openCloud()
+  shared.runtime.clock.advance(60_000)
+  return shared
+}
+
 /** The objects that ignore unknown fields, according to the contract (§1, unknown names). */
 const LENIENT = new Set([
   'consumer.users.create body',
@@ -82,7 +91,7 @@ describe.each(served.filter(([, { body }]) => body))('%s', (id, route) => {
     const place = ['body', ...path].join('.')
     const isLenient = LENIENT.has(`${id} ${place}`)
     test(`an unknown field in ${place} is ${isLenient ? 'ignored' : '422 extra_forbidden'}`, async () => {
-      const app = await openCloud()
+      const app = await cloud()
       const body = bodyWith(route.body!, path)
       const answer = await app.call(route.method, pathOf(route), {
         ...(await credentialFor(app, route)),
@@ -98,7 +107,7 @@ describe.each(served.filter(([, { body }]) => body))('%s', (id, route) => {
 
 describe.each(served.filter(([, route]) => refusesFields(route)))('%s', (_id, route) => {
   test('a call without a body accepts an empty body, and refuses a field in it', async () => {
-    const app = await openCloud()
+    const app = await cloud()
     const credential = await credentialFor(app, route)
     const answer = await app.call(route.method, pathOf(route), { ...credential, body: { confirm: false } })
     if (answer.status === 200) expect(JSON.stringify(problems(answer))).toContain('body.confirm')
@@ -118,7 +127,7 @@ describe.each(served.filter(([, route]) => refusesFields(route)))('%s', (_id, ro
 
 describe.each(served.filter(([, { interface: part }]) => part === 'owner'))('%s', (_id, route) => {
   test('an unknown name in the query is 422 extra_forbidden, except hub_id, hub and names that begin with _', async () => {
-    const app = await openCloud()
+    const app = await cloud()
     const credential = await credentialFor(app, route)
     const ask = (query: string) => app.call(route.method, pathOf(route, query), credential)
     for (const name of ['test_unknown', 'tests[]', 'HUB_ID', 'constructor', '__proto']) {
@@ -137,7 +146,7 @@ describe.each(served.filter(([, { interface: part }]) => part === 'owner'))('%s'
 
   for (const [name, field] of Object.entries(route.query?.shape ?? {}))
     test(`the query name ${name} in the wrong case, or cut short, is refused by a message that names it`, async () => {
-      const app = await openCloud()
+      const app = await cloud()
       const credential = await credentialFor(app, route)
       // All required parameters are present, so that only the misspelt name is wrong.
       const required = Object.entries(route.query!.shape)
@@ -167,7 +176,7 @@ describe.each(served.filter(([, { interface: part }]) => part === 'consumer' || 
   '%s',
   (_id, route) => {
     test('an unknown name in the query is ignored', async () => {
-      const app = await openCloud()
+      const app = await cloud()
       const answer = await app.call(
         route.method,
         pathOf(route, 'test_unknown=1&test_unknown=2&utm_source[]=x'),
@@ -189,7 +198,7 @@ const lists = served.flatMap(([id, route]) =>
 )
 
 test.each(lists)('the call %s reads a repeated %s, with [] and with [0], alike', async (_id, name, route) => {
-  const app = await openCloud()
+  const app = await cloud()
   const credential = await credentialFor(app, route)
   const required = Object.entries(route.query!.shape)
     .filter(([other, field]) => other !== name && !(field as z.ZodType).safeParse(undefined).success)
@@ -208,7 +217,7 @@ test.each(lists)('the call %s reads a repeated %s, with [] and with [0], alike',
 })
 
 test('a parameter that is repeated with different values is refused on an owner path', async () => {
-  const app = await openCloud()
+  const app = await cloud()
   const credential = { key: await app.key([...scopes]) }
   const ask = (query: string) => app.call('GET', `/api/v1/owners/hubs/get_hub_health/?${query}`, credential)
   const twice = await ask('hub_id=1&hub_id=2')
@@ -218,7 +227,7 @@ test('a parameter that is repeated with different values is refused on an owner 
 })
 
 test('a message about an unknown name suggests a similar name, the right place, or all known names', async () => {
-  const app = await openCloud()
+  const app = await cloud()
   const key = await app.key([...scopes])
   const messageOf = async (method: string, path: string, body?: object) => {
     const answer = await app.call(method, `/api/v1${path}`, { key, ...(body && { body }) })

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test, vi } from 'vitest'
 import { testCards } from '../../protocol/model/test-cards.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import type { DemoFile } from '../../simulator/demo/demo.ts'
@@ -30,6 +30,7 @@ const http10Paths = [
 ] as const
 
 let folder: string
+/** Settings of the demo that was started last. */
 let environment: Record<string, string>
 const started: DemoPrograms[] = []
 
@@ -38,16 +39,16 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'larder-demo-'))
 })
 
-beforeEach(async () => {
-  environment = { DATA_DIR: join(folder, 'data'), SIMULATOR_SPEED: '20' }
-  Object.assign(environment, await portSettings(allPorts))
+// A demo that upset one test serves no other one.
+beforeEach(() => onTestFailed(stopAll))
+
+afterAll(async () => {
+  await stopAll()
+  rmSync(folder, { recursive: true })
 })
 
-afterEach(() => Promise.all(started.splice(0).map((programs) => programs.stop())))
-
-afterAll(() => rmSync(folder, { recursive: true }))
-
 async function start(...args: string[]): Promise<DemoPrograms> {
+  environment = { DATA_DIR: join(folder, 'data'), SIMULATOR_SPEED: '20', ...(await portSettings(allPorts)) }
   // The first start, which fills the folder, runs the programs as `npm start` does.
   const isBundled = existsSync(join(folder, 'data'))
   const programs = await startDemoPrograms({ folder, args, settings: environment, ports: {}, isBundled })
@@ -55,7 +56,27 @@ async function start(...args: string[]): Promise<DemoPrograms> {
   return programs
 }
 
+async function stopAll(): Promise<void> {
+  await Promise.all(started.splice(0).map((programs) => programs.stop()))
+}
+
 const demo = () => JSON.parse(readFileSync(join(folder, 'data/demo.json'), 'utf8')) as DemoFile
+
+/** The demo of an earlier test that still runs, otherwise a new one. It serves until a test ends it. */
+async function running(...args: string[]): Promise<DemoPrograms> {
+  const present = started.find(({ child }) => child.exitCode === null && child.signalCode === null)
+  if (present) return present
+  const programs = await start(...args)
+  await programs.ready()
+  return programs
+}
+
+/** Ends the demo; returns the owner of the data that it leaves in the folder. */
+async function ownerOfData(): Promise<DemoFile['owner']> {
+  if (!existsSync(join(folder, 'data/demo.json'))) await running()
+  await stopAll()
+  return demo().owner
+}
 
 const ended = (child: ChildProcess): Promise<unknown> =>
   child.exitCode !== null || child.signalCode !== null
@@ -120,13 +141,13 @@ async function acts(): Promise<Act[]> {
 }
 
 test('a second demo in the same folder reports where the first one runs, and does not disturb it', async () => {
-  const first = await start('--gpio', 'socket')
-  await first.ready()
+  await running('--gpio', 'socket')
+  const ports = environment
   const { base_url } = demo()
   const links = () => readdirSync(join(folder, 'data/hub-1/ports'))
   const before = links()
-  Object.assign(environment, await portSettings(allPorts))
   const second = await start('--gpio', 'socket')
+  environment = ports
   await ended(second.child)
   expect([second.child.exitCode, second.text()]).toEqual([
     1,
@@ -138,8 +159,7 @@ test('a second demo in the same folder reports where the first one runs, and doe
 }, 300_000)
 
 test('the three printed commands take an order from cart to COMPLETED, and nothing else moves', async () => {
-  const { ready, text, child } = await start('--gpio', 'socket')
-  await ready()
+  const { text, child } = await running('--gpio', 'socket')
   for (const [name, path] of http10Paths)
     expect([path, await statusInHttp10(Number(environment[name]), path)]).toEqual([path, 200])
   const before = await acts()
@@ -169,9 +189,14 @@ test('the three printed commands take an order from cart to COMPLETED, and nothi
   for (const pid of Object.values(pids)) expect(isAlive(pid!)).toBe(false)
 }, 300_000)
 
+test('a second start keeps the data', async () => {
+  const owner = await ownerOfData()
+  await running()
+  expect(demo().owner).toEqual(owner)
+}, 300_000)
+
 test('programs that are killed return under new process ids, and orders work again', async () => {
-  const { ready, text } = await start()
-  await ready()
+  const { text } = await running()
   const before = demo().pids
   for (const name of ['cloud', 'edge', 'simulator', 'management'] as const) {
     process.kill(before[name]!, 'SIGKILL')
@@ -186,27 +211,14 @@ test('programs that are killed return under new process ids, and orders work aga
   expect(said).toContain('COMPLETED')
 }, 300_000)
 
-test('a second start keeps the data, and a start with --fresh deletes it', async () => {
-  const first = await start()
-  await first.ready()
-  const { owner } = demo()
-  first.child.kill('SIGTERM')
-  await ended(first.child)
-
-  const second = await start()
-  await second.ready()
-  expect(demo().owner).toEqual(owner)
-  second.child.kill('SIGTERM')
-  await ended(second.child)
-
-  const fresh = await start('--fresh')
-  await fresh.ready()
+test('a start with --fresh deletes the data', async () => {
+  const owner = await ownerOfData()
+  await running('--fresh')
   expect(demo().owner).not.toEqual(owner)
 }, 300_000)
 
 test('the programs of a killed launcher end too', async () => {
-  const { ready, child } = await start()
-  await ready()
+  const { child } = await running()
   const { pids } = demo()
   child.kill('SIGKILL')
   await ended(child)
@@ -216,14 +228,21 @@ test('the programs of a killed launcher end too', async () => {
 test('a port in use is reported with its setting, and no program starts', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
-  environment['MQTT_PORT'] = String((server.address() as AddressInfo).port)
-  environment['DATA_DIR'] = join(folder, 'never')
-  const { child, text } = await start()
+  const port = String((server.address() as AddressInfo).port)
+  const never = mkdtempSync(join(tmpdir(), 'larder-demo-'))
+  const settings = { ...(await portSettings(allPorts)), MQTT_PORT: port }
+  const { child, text } = await startDemoPrograms({
+    folder: never,
+    args: [],
+    settings,
+    ports: {},
+    isBundled: false,
+  })
   await ended(child)
   server.close()
   expect(child.exitCode).toBe(1)
-  expect(text()).toContain(`port ${environment['MQTT_PORT']} is in use; set MQTT_PORT`)
-  expect(existsSync(environment['DATA_DIR'])).toBe(false)
+  expect(text()).toContain(`port ${port} is in use; set MQTT_PORT`)
+  expect(existsSync(join(never, 'data'))).toBe(false)
 })
 
 test('the help is complete and starts nothing', async () => {

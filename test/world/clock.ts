@@ -21,19 +21,17 @@ export interface VirtualClock extends Clock {
 
 interface Task {
   at: number
-  order: number
   run: () => void
 }
 
 export function virtualClock(startWall = Date.UTC(2026, 0, 1)): VirtualClock {
   let elapsed = 0
   let wall = startWall
-  let order = 0
+  /** By time; tasks of the same time in the order of planning. */
   const tasks: Task[] = []
 
   /** Removes and returns the next task that is due by `end`. */
   function take(end: number): Task | undefined {
-    tasks.sort((a, b) => a.at - b.at || a.order - b.order)
     const isDue = tasks[0] !== undefined && tasks[0].at <= end
     elapsed = isDue ? Math.max(elapsed, tasks[0]!.at) : end
     return isDue ? tasks.shift() : undefined
@@ -53,8 +51,14 @@ export function virtualClock(startWall = Date.UTC(2026, 0, 1)): VirtualClock {
     now: () => Math.floor(wall + elapsed),
     monotonic: () => elapsed,
     after(delayMs, run): Cancel {
-      const task = { at: elapsed + Math.max(0, delayMs), order: order++, run }
-      tasks.push(task)
+      const task = { at: elapsed + Math.max(0, delayMs), run }
+      let [low, high] = [0, tasks.length]
+      while (low < high) {
+        const middle = (low + high) >> 1
+        if (tasks[middle]!.at <= task.at) low = middle + 1
+        else high = middle
+      }
+      tasks.splice(low, 0, task)
       return () => {
         const index = tasks.indexOf(task)
         if (index >= 0) tasks.splice(index, 1)

@@ -20,9 +20,13 @@ const postgresUrl = process.env['TEST_POSTGRES_URL']
 const required = process.env['REQUIRE_SERVICES'] === '1'
 
 /** Declares a suite once for each database. PostgreSQL is the server at TEST_POSTGRES_URL. */
-export function onEachDatabase(name: string, suite: (open: OpenDatabase) => void): void {
-  describe(`${name} [SQLite]`, () => suite(sqliteOpener()))
-  if (postgresUrl !== undefined) describe(`${name} [PostgreSQL]`, () => suite(postgresOpener(postgresUrl)))
+export function onEachDatabase(
+  name: string,
+  suite: (open: OpenDatabase, kind: CloudDatabase['kind']) => void,
+): void {
+  describe(`${name} [SQLite]`, () => suite(sqliteOpener(), 'sqlite'))
+  if (postgresUrl !== undefined)
+    describe(`${name} [PostgreSQL]`, () => suite(postgresOpener(postgresUrl), 'postgres'))
   else if (required)
     test(`${name} [PostgreSQL]`, () => Promise.reject(new Error('TEST_POSTGRES_URL is not set')))
   else test.skip(`${name} [PostgreSQL]: TEST_POSTGRES_URL is not set`, () => {})

@@ -1,11 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { vi } from 'vitest'
 import type { DemoFile } from '../../simulator/demo/demo.ts'
+import { prepareData } from '../../simulator/demo/first-start.ts'
 import { demoPlaces, type DemoPlaces } from '../../simulator/demo/places.ts'
 import { demoPorts } from '../../simulator/demo/settings.ts'
+import { seedCopies } from '../support/demo-data.ts'
 import { portSettings } from '../support/ports.ts'
 import { commandOf, compiledCommandOf, packageRoot } from '../support/programs.ts'
 
@@ -39,11 +41,12 @@ export async function startDemoPrograms({
   folder?: string
   /** Default: free ports. */
   ports?: Readonly<Record<string, string>>
-  /** Otherwise each module of a program is a file, as with `npm start`. */
+  /** Otherwise each module of a program is a file, and the demo makes its data, as with `npm start`. */
   isBundled?: boolean
 } = {}): Promise<DemoPrograms> {
   const home = folder ?? mkdtempSync(join(tmpdir(), 'larder-demo-'))
   const places = demoPlaces(join(home, 'data'))
+  if (isBundled && !existsSync(places.seedFile)) await copyData(places)
   const [node, ...main] = (isBundled ? commandOf : compiledCommandOf)('simulator/demo/main')
   const child = spawn(node, [...main, ...args], {
     cwd: packageRoot(),
@@ -77,4 +80,10 @@ export async function startDemoPrograms({
       if (folder === undefined) rmSync(home, { recursive: true, force: true })
     },
   }
+}
+
+function copyData(places: DemoPlaces): Promise<unknown> {
+  const hardwareTemplate = join(packageRoot(), 'simulator/hardware/demo-hub.json')
+  const environment = { DATA_DIR: places.cloud }
+  return prepareData({ places, seed: { command: seedCopies(hardwareTemplate), environment }, hardwareTemplate })
 }

@@ -6,6 +6,7 @@ import { type SeedResult, demoPlaces, type DemoPlaces } from '../../../simulator
 import { prepareData, unplug } from '../../../simulator/demo/first-start.ts'
 import type { Program } from '../../../simulator/demo/supervisor.ts'
 import { createCommandTap, type CommandTap } from './command-tap.ts'
+import { seedCopies } from '../../support/demo-data.ts'
 import { setUpMosquitto } from '../../support/mosquitto-spec.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
 import { environments, quickCloud, quickEdge, type ProgramName } from './plant-settings.ts'
@@ -71,7 +72,10 @@ export async function createPlant(options: PlantOptions): Promise<Plant> {
   const environment = environments({ places, ports, databaseUrl, cloudMqttUrl })
   const seed = await prepareData({
     places,
-    seed: { command: options.seedCommand ?? commandOf('cloud/demo/seed'), environment: environment.cloud(0) },
+    seed: {
+      command: options.seedCommand ?? (isBare ? seedCopies() : commandOf('cloud/demo/seed')),
+      environment: environment.cloud(0),
+    },
     hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
   })
   const hubId = seed.hubs[0]!.hub_id

@@ -12,6 +12,7 @@ import {
   type DemoProgram,
 } from '../../../simulator/demo/programs.ts'
 import { openSupervisorInterface, Supervisor } from '../../../simulator/demo/supervisor.ts'
+import { seedCopies } from '../../support/demo-data.ts'
 import { commandOf, packageRoot } from '../../support/programs.ts'
 import { freeDemoSettings } from '../../support/demo-settings.ts'
 import { startProxy, type Proxy } from '../../../simulator/demo/proxy.ts'
@@ -56,7 +57,7 @@ export async function install(folder: string, runtime: Runtime): Promise<Install
   const environment = cloudEnvironment(settings, places, addresses)
   const seed = await prepareData({
     places,
-    seed: { command: commandOf('cloud/demo/seed'), environment },
+    seed: { command: seedCopies(), environment },
     hardwareTemplate: join(packageRoot(), 'simulator/hardware/demo-hub.json'),
   })
   await prepareManagement({

@@ -77,11 +77,13 @@ test('stopping the supervisor ends every program and starts none', async () => {
 })
 
 test('the supervisor kills a program that ignores SIGTERM', async () => {
-  const { pids, stop, log } = supervise(
-    'process.on("SIGTERM", () => {}); console.log("deaf"); setInterval(() => {}, 1000)',
-  )
+  const runtime = virtualRuntime()
+  const deaf = 'process.on("SIGTERM", () => {}); console.log("deaf"); setInterval(() => {}, 1000)'
+  const { pids, stop, log } = supervise(deaf, false, runtime)
   await vi.waitUntil(() => log() === 'deaf\n')
-  await stop()
+  const stopped = stop()
+  await runtime.clock.pass(5000)
+  await stopped
   expect(isAlive(pids[0]!)).toBe(false)
 })
 
