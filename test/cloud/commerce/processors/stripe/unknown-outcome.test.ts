@@ -37,7 +37,7 @@ const faults: readonly (readonly [Fault, boolean])[] = [
   ['limited', false],
   ['conflict', false],
 ]
-/** A time-out takes a second, and is the same error for the service as a lost connection. */
+/** A time-out takes a second. Stripe's library repeats a call once over a lost connection, and then both are the same error. */
 const quickFaults = isLongRun ? faults : faults.filter(([fault]) => !fault.startsWith('timeout'))
 
 onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
@@ -253,8 +253,8 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
   test.for([
     ['error-after', 1],
     ['error-before', 1],
-    ['reset-after', 25],
-    ['reset-before', 25],
+    ['timeout-after', 25],
+    ['timeout-before', 25],
   ] as const)(
     'a refund with %s, and %s hours later, is found among the refunds of its payment, or made',
     async ([fault, hours]) => {
