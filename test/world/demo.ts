@@ -85,5 +85,9 @@ export async function startDemoPrograms({
 function copyData(places: DemoPlaces): Promise<unknown> {
   const hardwareTemplate = join(packageRoot(), 'simulator/hardware/demo-hub.json')
   const environment = { DATA_DIR: places.cloud }
-  return prepareData({ places, seed: { command: seedCopies(hardwareTemplate), environment }, hardwareTemplate })
+  return prepareData({
+    places,
+    seed: { command: seedCopies(hardwareTemplate), environment },
+    hardwareTemplate,
+  })
 }

@@ -256,52 +256,58 @@ function walkRoute(id: RouteId, own: RouteCases, open: OpenDatabase, { counted, 
     })
 
   if (limit.requests !== Infinity)
-    testIfWhole('the call after the last of a minute is 429 with the time to wait, and does not count', async () => {
-      const rates = EXHAUSTED_WHOLE.has(id) ? rateClasses : FEW
-      const { world, call } = await prepared(rates)
-      const { requests } = rates[ratesOf(route)[0]]
-      // A call that is refused for a bad value is cheap, and counts.
-      const { form: _, ...withoutForm } = call
-      const cheap = badCalls(route, call)[0]?.call ?? withoutForm
-      world.shop.clock.advance(MINUTE)
-      for (let calls = 0; calls < requests; calls += 1) {
+    testIfWhole(
+      'the call after the last of a minute is 429 with the time to wait, and does not count',
+      async () => {
+        const rates = EXHAUSTED_WHOLE.has(id) ? rateClasses : FEW
+        const { world, call } = await prepared(rates)
+        const { requests } = rates[ratesOf(route)[0]]
+        // A call that is refused for a bad value is cheap, and counts.
+        const { form: _, ...withoutForm } = call
+        const cheap = badCalls(route, call)[0]?.call ?? withoutForm
+        world.shop.clock.advance(MINUTE)
+        for (let calls = 0; calls < requests; calls += 1) {
+          const { status } = await world.ask(route, cheap)
+          if (status === 429) throw new Error(`call ${calls + 1} of ${requests} was refused`)
+        }
+        counted()
+        const answer = await world.ask(route, call)
+        refusal(answer, 'rate_limit_exceeded', '429')
+        const wait = Number(answer.headers.get('Retry-After'))
+        expect(wait).toBeGreaterThan(0)
+        expect(wait).toBeLessThanOrEqual(60)
+        expect(answer.headers.get('X-RateLimit-Remaining')).toBe('0')
+        expect(answer.headers.get('X-RateLimit-Limit')).toBe(String(requests))
+        world.shop.clock.advance(wait * 1000)
+        await world.shop.hear()
         const { status } = await world.ask(route, cheap)
-        if (status === 429) throw new Error(`call ${calls + 1} of ${requests} was refused`)
-      }
-      counted()
-      const answer = await world.ask(route, call)
-      refusal(answer, 'rate_limit_exceeded', '429')
-      const wait = Number(answer.headers.get('Retry-After'))
-      expect(wait).toBeGreaterThan(0)
-      expect(wait).toBeLessThanOrEqual(60)
-      expect(answer.headers.get('X-RateLimit-Remaining')).toBe('0')
-      expect(answer.headers.get('X-RateLimit-Limit')).toBe(String(requests))
-      world.shop.clock.advance(wait * 1000)
-      await world.shop.hear()
-      const { status } = await world.ask(route, cheap)
-      expect(status).not.toBe(429)
-    })
+        expect(status).not.toBe(429)
+      },
+    )
 
   if (route.idempotent)
-    testIfWhole('a repetition with the same idempotency key gets the first answer, and another request with this key is refused', async () => {
-      const { world, call } = await prepared()
-      const keyed = { ...call, headers: { ...call.headers, 'Idempotency-Key': 'walk' } }
-      const first = await ask(world, keyed)
-      expect([first.status, first.headers.get('Idempotent-Replayed')]).toEqual([route.status ?? 200, null])
-      const second = await ask(world, keyed)
-      expect([second.status, second.headers.get('Idempotent-Replayed')]).toEqual([first.status, 'true'])
-      expect(second.json).toEqual(first.json)
-      const other = { ...keyed, query: { ...call.query, _walk: 'other' } }
-      await refused(world, other, 'idempotency_key_reused', 'another request')
-      await world.shop.context.db.kysely
-        .updateTable('idempotency_keys')
-        .set({ status: null, locked_until: world.shop.clock.now() + 10 * MINUTE })
-        .execute()
-      await refused(world, keyed, 'idempotency_key_in_use', 'under way')
-      const long = { ...call, headers: { 'Idempotency-Key': 'x'.repeat(256) } }
-      const { detail } = await refused(world, long, 'validation_error', 'a key of 256 characters')
-      expect(detail).toMatchObject([{ loc: ['header', 'Idempotency-Key'], type: 'string_too_long' }])
-    })
+    testIfWhole(
+      'a repetition with the same idempotency key gets the first answer, and another request with this key is refused',
+      async () => {
+        const { world, call } = await prepared()
+        const keyed = { ...call, headers: { ...call.headers, 'Idempotency-Key': 'walk' } }
+        const first = await ask(world, keyed)
+        expect([first.status, first.headers.get('Idempotent-Replayed')]).toEqual([route.status ?? 200, null])
+        const second = await ask(world, keyed)
+        expect([second.status, second.headers.get('Idempotent-Replayed')]).toEqual([first.status, 'true'])
+        expect(second.json).toEqual(first.json)
+        const other = { ...keyed, query: { ...call.query, _walk: 'other' } }
+        await refused(world, other, 'idempotency_key_reused', 'another request')
+        await world.shop.context.db.kysely
+          .updateTable('idempotency_keys')
+          .set({ status: null, locked_until: world.shop.clock.now() + 10 * MINUTE })
+          .execute()
+        await refused(world, keyed, 'idempotency_key_in_use', 'under way')
+        const long = { ...call, headers: { 'Idempotency-Key': 'x'.repeat(256) } }
+        const { detail } = await refused(world, long, 'validation_error', 'a key of 256 characters')
+        expect(detail).toMatchObject([{ loc: ['header', 'Idempotency-Key'], type: 'string_too_long' }])
+      },
+    )
 
   testIfWhole('every documented error has its case', () => {
     const shown = new Set<ErrorCode>([
