@@ -53,6 +53,7 @@ import type { Cleaning } from './platform/media/clean/cleaning.ts'
 import type { MediaStore } from './platform/media/store.ts'
 import type { CodeIssuer } from './platform/identity/code-flow.ts'
 import type { SiteRoute } from './platform/http/site-route.ts'
+import { consolePage } from './console-page.ts'
 import { shopPage } from './shop-page.ts'
 import { sessionRoutes } from './people/sessions/session-routes.ts'
 import { noticeWork, type Senders } from './people/notifications/notices.ts'
@@ -308,7 +309,9 @@ export class Cloud {
 const siteRoutes = (context: CloudContext, processor: CardProcessor, options: CloudOptions): SiteRoute[] => [
   ...sessionRoutes(sessionParts(context, options)),
   ...(options.site ?? []),
-  ...(options.console ? pageRoutes('/console', pathUnder(options.baseUrl, '/console'), options.console) : []),
+  ...(options.console
+    ? pageRoutes('/console', pathUnder(options.baseUrl, '/console'), options.console, consolePage(context))
+    : []),
   ...(options.shop
     ? pageRoutes('/shop', pathUnder(options.baseUrl, '/shop'), options.shop, shopPage(context, processor))
     : []),

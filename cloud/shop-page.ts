@@ -10,24 +10,26 @@ const STRIPE: Readonly<Record<string, string>> = {
 }
 const STRIPE_FRAMES = 'frame-src https://js.stripe.com https://hooks.stripe.com'
 
-/** Pictures of products may have addresses of their owner's. */
-const pictures = (directive: string): string =>
-  directive.startsWith('img-src') ? `${directive} https:` : directive
+const own = pagePolicy
+  .split('; ')
+  .map((directive) => (directive.startsWith('img-src') ? `${directive} https:` : directive))
+/** The policy of a page that shows products: their pictures may have addresses of the owner's. */
+export const policyWithPictures = own.join('; ')
+
+export const isHub = async ({ db }: Pick<CloudContext, 'db'>, id: number): Promise<boolean> =>
+  (await db.kysely.selectFrom('hubs').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 
 function policyFor({ name }: Pick<CardProcessor, 'name'>): string {
-  const own = pagePolicy.split('; ').map(pictures)
-  if (name !== 'stripe') return own.join('; ')
+  if (name !== 'stripe') return policyWithPictures
   const added = (directive: string): string => STRIPE[directive.split(' ')[0]!] ?? ''
   return [...own.map((directive) => `${directive} ${added(directive)}`.trim()), STRIPE_FRAMES].join('; ')
 }
 
 /** The customer's shop: `/shop/{hub}` and `/shop/{hub}/orders/{id}`. */
-export const shopPage = ({ db }: CloudContext, processor: Pick<CardProcessor, 'name'>): PageOptions => ({
+export const shopPage = (context: CloudContext, processor: Pick<CardProcessor, 'name'>): PageOptions => ({
   policy: policyFor(processor),
   async exists(path) {
     const [, hub] = /^(\d{1,10})(?:\/orders\/\d{1,10})?\/?$/.exec(path) ?? []
-    if (hub === undefined) return false
-    const found = db.kysely.selectFrom('hubs').select('id').where('id', '=', Number(hub))
-    return (await found.executeTakeFirst()) !== undefined
+    return hub !== undefined && isHub(context, Number(hub))
   },
 })

@@ -59,7 +59,7 @@ function isBelow(): boolean {
  * Notices lie over the page and let touches through, so that no content moves when one appears. They appear in the half
  * of the window that the person does not use. The page gets space at its end for the covered lines.
  */
-export function Notices(): JSX.Element {
+export function Notices({ putAwayText = 'Put this away' }: { putAwayText?: string }): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
   const [isOnTop, setOnTop] = useState(false)
   useLayoutEffect(() => {
@@ -95,7 +95,7 @@ export function Notices(): JSX.Element {
           )}
           <button
             class="btn btn-ghost btn-sm btn-square pointer-events-auto"
-            aria-label="Put this away"
+            aria-label={putAwayText}
             onClick={() => putAway(id)}
           >
             <Icon icon={X} />

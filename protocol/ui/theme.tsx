@@ -9,12 +9,20 @@ dark.addEventListener('change', () => {
   if (document.documentElement.dataset['theme'] === undefined) isDark.value = dark.matches
 })
 
+interface ThemeTexts {
+  light?: string
+  dark?: string
+}
+
 /** Light or dark: follows the system until the person chooses. */
-export function ThemeButton(): JSX.Element {
+export function ThemeButton({
+  light = 'Light colours',
+  dark: darkText = 'Dark colours',
+}: ThemeTexts): JSX.Element {
   return (
     <button
       class="btn btn-ghost btn-square btn-sm"
-      aria-label={isDark.value ? 'Light colours' : 'Dark colours'}
+      aria-label={isDark.value ? light : darkText}
       onClick={() => {
         isDark.value = !isDark.value
         document.documentElement.dataset['theme'] = isDark.value ? 'dark' : 'light'

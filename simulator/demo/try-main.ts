@@ -4,6 +4,7 @@ import '../../protocol/closed-output.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { moneyText } from '../../protocol/model/money.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { steps, isStep, type Step } from './lines-to-try.ts'
@@ -64,7 +65,7 @@ async function fillCart(given: TryOut): Promise<StepResult> {
         body: { product_id: product.id, quantity: UNITS },
       }),
     )
-    print(`order ${orderId}: ${UNITS} × ${product.name}, ${(order.total / 100).toFixed(2)} ${order.currency}`)
+    print(`order ${orderId}: ${UNITS} × ${product.name}, ${moneyText(order.total, order.currency)}`)
     return { token, userId, orderId }
   }
   throw new TryError(`hub ${hub_id} has no product with ${UNITS} units left: npm start -- --fresh`)

@@ -159,9 +159,14 @@ describe('people, mails and logs in the owner’s console', () => {
       await page.locator('[data-hub="1"]').waitFor()
       expect(await page.locator('[data-hub]').count()).toBe(1)
       await page.goto(`${here}/console/hubs/2`)
-      await page.getByText('The credential has no access to this hub.').first().waitFor()
+      await page.getByRole('heading', { name: 'There is no such hub' }).waitFor()
       await page.goto(`${here}/console/sales`)
       await page.getByText('Your role does not include this page.', { exact: false }).waitFor()
+      await page.goto(`${here}/console/maintenance`)
+      await page.getByText('File a report').click()
+      await page.getByLabel('Title').fill('New belt')
+      await page.getByRole('button', { name: 'File the report for hub 1' }).press('Enter')
+      await page.getByText(', by Anna, ').waitFor()
       // The lost device is replaced by another one.
       await page.goto(`${here}/console/account`)
       const passkeys = page.locator('[data-passkey]')
@@ -187,6 +192,16 @@ describe('people, mails and logs in the owner’s console', () => {
       await page.goto(here + link.pathname + link.hash)
       await page.getByText('The invitation is unknown, was accepted before', { exact: false }).waitFor()
       expect(problems.filter((text) => !/403|404/.test(text))).toEqual([])
+
+      const audit = await signInAt(browser, served, { as: 'Owner', how: { width: 1400 }, where: '/audit' })
+      await audit.getByRole('button', { name: 'Only acts of Anna' }).first().press('Enter')
+      const actor = () => audit.getByLabel('Who').inputValue()
+      await expect.poll(actor, { timeout: PATIENCE_MS }).toMatch(/^identity:staff-/)
+      await audit.getByText('invitations accept').first().waitFor()
+      await picture(audit, 'owner-audit-names-1400-light')
+      await audit.setViewportSize({ width: 390, height: 844 })
+      await picture(audit, 'owner-audit-names-390-light')
+      expect([await overflowOf(audit), await seriousProblems(audit)]).toEqual([0, []])
     },
     TEST_MS,
   )

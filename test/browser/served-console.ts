@@ -10,9 +10,13 @@ import type { Browser, Visit } from '../support/browser.ts'
 import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
 
 /** A demo service with the console, three people, the layout of hub 1, and banners. `mails` gets its mails. Its clock moves with the real one. */
-export async function serveConsole(assets: PageAssets, mails: Mail[] = []): Promise<Served> {
+export async function serveConsole(
+  assets: PageAssets,
+  mails: Mail[] = [],
+  more: { shopPage?: PageAssets } = {},
+): Promise<Served> {
   const sendMail = (mail: Mail) => Promise.resolve(void mails.push(mail))
-  const served = await serveDemo({ console: assets, sendMail })
+  const served = await serveDemo({ console: assets, sendMail, ...more })
   const { context, clock } = served.at.shop
   const { db } = context
   for (const role of ['owner', 'technician', 'analyst'] as const)
@@ -28,7 +32,12 @@ export async function serveConsole(assets: PageAssets, mails: Mail[] = []): Prom
 export async function signInAt(
   browser: Browser,
   { at, base }: Served,
-  { as, how = {}, where = '/today' }: { as: string; how?: Partial<Visit>; where?: string },
+  {
+    as,
+    how = {},
+    where = '/today',
+    expected = /ERR_CONNECTION|404|415/,
+  }: { as: string; how?: Partial<Visit>; where?: string; expected?: RegExp },
 ): Promise<Page> {
   const { page, problems } = await browser.open('about:blank', { width: 390, ...how })
   page.setDefaultTimeout(PATIENCE_MS)
@@ -37,7 +46,7 @@ export async function signInAt(
   await page.getByRole('link', { name: 'Sign in' }).click()
   await page.getByRole('button', { name: as }).click()
   await page.locator('main h1').waitFor()
-  // A test may stop the service, or send a file that the service refuses.
-  onTestFinished(() => expect(problems.filter((text) => !/ERR_CONNECTION|415/.test(text))).toEqual([]))
+  // A test may stop the service, send a file that it refuses, or open an unknown address.
+  onTestFinished(() => expect(problems.filter((text) => !expected.test(text))).toEqual([]))
   return page
 }

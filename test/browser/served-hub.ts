@@ -1,6 +1,7 @@
 import { getRequestListener } from '@hono/node-server'
 import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { Page } from 'playwright-core'
 import { createLocalApi, type LocalCore } from '../../edge/local-api/local-api.ts'
 import { silentLog } from '../../protocol/model/log.ts'
@@ -28,7 +29,8 @@ export interface ServedHub {
   close(): Promise<void>
 }
 
-export async function serveHub(): Promise<ServedHub> {
+/** `tls`: PEM of a certificate and its key; the page then uses https. */
+export async function serveHub(tls?: { cert: string; key: string }): Promise<ServedHub> {
   const built = await builtPage('edge')
   const runtime = systemRuntime()
   const api = createLocalApi({
@@ -69,10 +71,11 @@ export async function serveHub(): Promise<ServedHub> {
     motionTimeoutMs: 5000,
     addressOf: () => '127.0.0.1',
   })
-  const listener = getRequestListener((request) => api.fetch(request))
-  const server = createServer((request, response) => void listener(request, response))
+  const answer = getRequestListener((request) => api.fetch(request))
+  const listener: RequestListener = (request, response) => void answer(request, response)
+  const server = tls ? createTlsServer(tls, listener) : createServer(listener)
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const url = `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const browser = await openBrowser()
   const served: ServedHub = {
     browser,

@@ -16,11 +16,15 @@ export const chromiumFlags = [
 ]
 
 /** Runs Chromium with its own profile during `work`. */
-export async function inChromium(work: (browser: BrowserContext) => Promise<void>): Promise<void> {
+export async function inChromium(
+  work: (browser: BrowserContext) => Promise<void>,
+  { flags = [], width = 1280 }: { flags?: readonly string[]; width?: number } = {},
+): Promise<void> {
   const profile = await mkdtemp(join(tmpdir(), 'larder-chromium-'))
   const browser = await chromium.launchPersistentContext(profile, {
     executablePath: onPath('chromium')!,
-    args: chromiumFlags,
+    args: [...chromiumFlags, ...flags],
+    viewport: { width, height: 900 },
   })
   try {
     await work(browser)

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { CartItems, EligibleDeal, RewardResult } from '../../../protocol/contract/deal-objects.ts'
 import type { RewardType } from '../../../protocol/model/deal-terms.ts'
+import { moneyText } from '../../../protocol/model/money.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { dealsOfHub, toEngine } from './deal-rows.ts'
@@ -124,7 +125,7 @@ function describeRewards(
         what: isCart ? 'the whole cart' : counted(quantity, name),
         each: isCart || quantity === 1 ? '' : ' each',
         value,
-        money: `${(value / 100).toFixed(2)} ${currency}`,
+        money: moneyText(value, currency),
       })
     })
     .join(', ')

@@ -21,13 +21,22 @@ addEventListener('popstate', () => void (address.value = read()))
 /** `/orders` → `/console/orders`. */
 export const hrefOf = (to: string): string => `${root}${to}`
 
+/** The page that `go` shows has not drawn its heading yet. */
+let isHeadingDue = false
+
+/** Called with each new heading. The heading of a page that `go` shows gets the focus. */
+export function headingDrawn(heading: HTMLElement | null): void {
+  if (isHeadingDue) heading?.focus({ preventScroll: true })
+  isHeadingDue = false
+}
+
 /** Shows another page; the keyboard focus goes to its heading. */
 export function go(to: string): void {
   if (hrefOf(to) === location.pathname + location.search) return
   history.pushState(null, '', hrefOf(to))
+  isHeadingDue = true
   address.value = read()
   scrollTo(0, 0)
-  requestAnimationFrame(() => document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }))
 }
 
 /** Changes one field of the query, which a reload and a link keep. An empty value removes it. */

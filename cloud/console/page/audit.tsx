@@ -9,6 +9,7 @@ import { address, setQuery } from './address.ts'
 import { useData } from './data.ts'
 import { time, words } from './format.ts'
 import { useZone } from './hubs.ts'
+import { useActorName } from './names.ts'
 import { Card, Field, Heading, HubSelect, Loaded, Nothing, ZoneNote } from './parts.tsx'
 import { all, saveCsv } from './session.ts'
 
@@ -99,10 +100,19 @@ const detailOf = (detail: Readonly<Record<string, unknown>>): string =>
 
 function Line({ record, zone }: { record: AuditRecord; zone: string | undefined }): JSX.Element {
   const { at, actor, action, hub_id, object, result, detail } = record
+  const nameOf = useActorName()
   return (
     <li class="border-b border-base-300 py-2 text-sm grid gap-x-3 sm:grid-cols-[11rem_14rem_1fr]">
       <span class="quiet">{time(at, zone)}</span>
-      <span class="break-all">{actor.replace(/^(key|identity|person|user):/, '')}</span>
+      <span>
+        <button
+          class="link break-all text-left touch"
+          aria-label={`Only acts of ${nameOf(actor)}`}
+          onClick={() => setQuery({ actor })}
+        >
+          {nameOf(actor)}
+        </button>
+      </span>
       <span class="min-w-0 break-words">
         <b>{words(action)}</b> {object}
         {hub_id !== null && ` at hub ${hub_id}`}

@@ -27,8 +27,9 @@ export function Contacts({ zone }: { zone: string | undefined }): JSX.Element {
   return (
     <Card title="Mails" class="mt-3" name="contacts">
       <p class="text-sm quiet mb-2">
-        The morning mail has the sales of yesterday, open problems and what to refill, at 7:00 hub time. A new
-        address gets mails after its holder has agreed by the link in a first mail.
+        The morning mail has the sales of yesterday, open problems and what to refill. It is sent at 7:00 by
+        the clock of the hub, unless the operator of the service has set MORNING_MAIL_AT. A new address gets
+        mails after its holder has agreed by the link in a first mail.
       </p>
       <Loaded of={found}>
         {({ data, owners, sends_mail }) => (

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
 import { pause } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
-import { awaySince, can, client, session } from './session.ts'
+import { AskError, awaySince, can, client, session } from './session.ts'
 
 /** Grows when shown data may be old: at an event, at intervals, and after an action. */
 const beat = signal(0)
@@ -78,6 +78,8 @@ export function keepCurrent(): void {
 export interface Data<T> {
   data: T | undefined
   failure: string | undefined
+  /** The failure: there is no such thing, or the person may not see it. */
+  isMissing?: boolean
 }
 
 /** Reads data for a component, again with other `keys`, and whenever the data may be old. */
@@ -96,6 +98,7 @@ export function useData<T>(load: () => Promise<T>, keys: readonly unknown[]): Da
             key,
             data: before.key === key ? before.data : undefined,
             failure: error.message,
+            isMissing: error instanceof AskError && error.isMissing,
           }))
         ),
     )

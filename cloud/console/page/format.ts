@@ -1,15 +1,11 @@
+import { localMoney } from '../../../protocol/model/money.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 
 /** Texts for people. */
 
-/** `$3.78`. Until the currency is read: `3.78`. */
-export const money = (cents: number, currency: string | undefined): string =>
-  currency === undefined
-    ? amount(cents)
-    : new Intl.NumberFormat('en', { style: 'currency', currency }).format(cents / 100)
-
-/** `3.78`, for fields that a person edits. */
-export const amount = (cents: number): string => (cents / 100).toFixed(2)
+/** `$3.78`. Until the currency is read: `…`. */
+export const money = (amount: number, currency: string | undefined): string =>
+  currency === undefined ? '…' : localMoney(amount, currency, 'en')
 
 /** The present day in a time zone, `YYYY-MM-DD`. */
 export const today = (timeZone?: string): string =>

@@ -1,5 +1,8 @@
 import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { counted } from '../../../protocol/model/counted.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
+import { say } from '../../../protocol/ui/notices.tsx'
 import { sentenceOf } from '../../../protocol/ui/picture-model.ts'
 import { time, title, words } from './format.ts'
 import { type HubView, pictureOf } from './hub-view.ts'
@@ -39,10 +42,10 @@ export function DevicePanel({ hub, device }: { hub: HubView; device: string }): 
     <div class="grid gap-3">
       <p>{sentenceOf(pictureOf(hub), device)}.</p>
       {kind === 'bin' && <BinFacts hub={hub} bin={number} />}
-      {kind === 'cabinet' && <Rows hub={hub} cabinet={number} />}
       {mayAct && (
         <div class="flex flex-wrap gap-2">
-          {kind === 'bin' && <BinActs hub={hub.id} bin={number} isEnabled={isEnabled(hub, 'bins', number)} />}
+          {kind === 'bin' && <BinActs hub={hub} bin={number} isEnabled={isEnabled(hub, 'bins', number)} />}
+          {kind === 'cabinet' && <RowActs key={number} hub={hub} cabinet={number} />}
           {kind === 'fridge' && (
             <FridgeActs hub={hub} fridge={number} isEnabled={isEnabled(hub, 'fridges', number)} />
           )}
@@ -50,9 +53,8 @@ export function DevicePanel({ hub, device }: { hub: HubView; device: string }): 
         </div>
       )}
       {device === 'main' && can('hubs:write', hub.id) && <MainDoor hub={hub.id} />}
-      {kind !== 'cabinet' && mayAct && (
-        <p class="text-sm quiet">Hold a button for a second. By keyboard, press it twice.</p>
-      )}
+      {mayAct && <p class="text-sm quiet">Hold a button for a second. By keyboard, press it twice.</p>}
+      {kind === 'cabinet' && <Rows hub={hub} cabinet={number} />}
     </div>
   )
 }
@@ -76,9 +78,9 @@ function BinFacts({ hub, bin }: { hub: HubView; bin: number }): JSX.Element | nu
   )
 }
 
-function BinActs({ hub, bin, isEnabled }: { hub: number; bin: number; isEnabled: boolean }): JSX.Element {
+function BinActs({ hub, bin, isEnabled }: { hub: HubView; bin: number; isEnabled: boolean }): JSX.Element {
   const about = `bin ${bin}`
-  const query = { hub, bin }
+  const query = { hub: hub.id, bin }
   return (
     <>
       {binActs.map(([text, name]) => (
@@ -103,8 +105,23 @@ function BinActs({ hub, bin, isEnabled }: { hub: number; bin: number; isEnabled:
         about={about}
         run={() => ask(`POST /owners/controls/${isEnabled ? 'disable' : 'enable'}_bin`, { query })}
       />
+      {!hub.fleet.online &&
+        (['disable', 'enable'] as const).map((what) => (
+          <Act
+            key={what}
+            text={what === 'disable' ? 'Take out of service over SSH' : 'Put into service over SSH'}
+            about={about}
+            run={() => overSsh(what, query)}
+          />
+        ))}
     </>
   )
+}
+
+/** Works while the hub does not answer. It restarts the hub's service. */
+async function overSsh(what: 'enable' | 'disable', query: { hub: number; bin: number }): Promise<void> {
+  const { result } = await ask(`POST /owners/controls/${what}_bin_ssh`, { query })
+  if (!result.success) throw new Error(result.error)
 }
 
 interface FridgeProps {
@@ -154,6 +171,66 @@ const MainDoor = ({ hub }: { hub: number }): JSX.Element => (
     run={() => ask('POST /owners/request_door_open/', { query: { hub_id: hub } })}
   />
 )
+
+/** A test of one row, and its block. */
+function RowActs({ hub, cabinet }: { hub: HubView; cabinet: number }): JSX.Element | null {
+  const rows = (hub.layout[cabinet]?.shelves ?? []).flatMap(({ shelf_number: shelf, total_rows }) =>
+    Array.from({ length: total_rows }, (_, index) => ({ cabinet, shelf, row: index + 1 })),
+  )
+  const [chosen, choose] = useState(0)
+  const at = rows[chosen]
+  if (!at) return null
+  const query = { hub: hub.id, ...at }
+  const facing = hub.facings.find((one) => keyOf(one) === keyOf(at))
+  // Without the right to read the stock it is unknown whether the row is blocked.
+  const blocks = facing ? ([facing.blocked ? 'unblock' : 'block'] as const) : (['block', 'unblock'] as const)
+  return (
+    <>
+      <label class="grid gap-1 text-sm w-full">
+        Row
+        <select
+          class="select w-full"
+          value={chosen}
+          onChange={({ currentTarget }) => choose(Number(currentTarget.value))}
+        >
+          {rows.map((one, index) => (
+            <option key={keyOf(one)} value={index}>
+              {[keyOf(one), productAt(hub, one)].filter(Boolean).join(' ')}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Act text="Turn it once" about={`row ${keyOf(at)}`} run={() => testRow(query)} />
+      {blocks.map((what) => (
+        <Act
+          key={what}
+          text={what === 'block' ? 'Block' : 'Unblock'}
+          about={`row ${keyOf(at)}`}
+          run={() => ask(`POST /owners/controls/${what}_row`, { query })}
+        />
+      ))}
+    </>
+  )
+}
+
+type Place = Pick<HubView['facings'][number], 'cabinet' | 'shelf' | 'row'>
+const keyOf = ({ cabinet, shelf, row }: Place): string => `${cabinet}/${shelf}/${row}`
+
+/** The name of the product in a row, if the role includes it. */
+function productAt({ facings, products }: HubView, at: Place): string | undefined {
+  const id = facings.find((one) => keyOf(one) === keyOf(at))?.product_id
+  return products.find((one) => one.id === id)?.name
+}
+
+async function testRow(query: Place & { hub: number }): Promise<void> {
+  const { response_data } = await ask('POST /owners/controls/test_dispense', { query })
+  const { drops, bin } = response_data
+  const seen =
+    drops === 0
+      ? 'No unit was seen to fall.'
+      : `${counted(drops, 'unit')} fell into bin ${bin}. A person must empty it.`
+  say(seen, drops === 0)
+}
 
 /** The rows of a cabinet with their products. */
 function Rows({ hub, cabinet }: { hub: HubView; cabinet: number }): JSX.Element {

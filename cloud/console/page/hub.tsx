@@ -31,7 +31,7 @@ function select(id: string): void {
 export function HubPage({ id }: { id: number }): JSX.Element {
   const found = useData(() => readHub(id), [id])
   return (
-    <Loaded of={found}>
+    <Loaded of={found} missing="There is no such hub">
       {(hub) => (
         <>
           <Heading text={hub.info.name}>

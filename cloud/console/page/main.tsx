@@ -20,6 +20,7 @@ import { type JSX, render } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { Notices } from '../../../protocol/ui/notices.tsx'
 import { ThemeButton } from '../../../protocol/ui/theme.tsx'
+import { type ConsolePath, consolePlaceOf } from '../../../protocol/model/console-places.ts'
 import type { Scope } from '../../../protocol/model/scopes.ts'
 import { AccountPage } from './account.tsx'
 import { address } from './address.ts'
@@ -31,7 +32,7 @@ import { HubPage } from './hub.tsx'
 import { MaintenancePage } from './maintenance.tsx'
 import { OrderPage } from './order.tsx'
 import { OrdersPage } from './orders.tsx'
-import { Heading, HubPick, Link } from './parts.tsx'
+import { Heading, HubPick, Link, Missing } from './parts.tsx'
 import { InvitationPage, SignIn } from './passkey.tsx'
 import { KeysPage, PeoplePage } from './people.tsx'
 import { PlanogramPage } from './planogram.tsx'
@@ -42,7 +43,7 @@ import { TodayPage } from './today.tsx'
 import { WebhooksPage } from './webhooks.tsx'
 
 interface PageEntry {
-  to: string
+  to: ConsolePath
   show: (props: { id: number }) => JSX.Element
   scope: Scope
   name: string
@@ -82,11 +83,9 @@ const pages: readonly PageEntry[] = [
 
 /** The page of a path, and the number in it. */
 function pageAt(path: string): { page: PageEntry; id: number } | undefined {
-  const steps = /^(\/[a-z]+)?(?:\/(\d{1,10}))?$/.exec(path)
-  if (!steps) return undefined
-  const [, place = '/today', number] = steps
-  const page = pages.find(({ to }) => to === (number === undefined ? place : `${place}/:id`))
-  return page && { page, id: Number(number) }
+  const { place, id } = consolePlaceOf(path) ?? {}
+  const page = pages.find(({ to }) => to === (id === undefined ? `/${place}` : `/${place}/:id`))
+  return page && { page, id: id ?? NaN }
 }
 
 function Navigation(): JSX.Element {
@@ -153,19 +152,10 @@ function Header(): JSX.Element {
   )
 }
 
-const Missing = (): JSX.Element => (
-  <div class="card bg-base-100 p-4">
-    <Heading text="There is no such page" />
-    <p>
-      The address may be wrong, or the page was moved. <Link to="/today">Show today</Link>
-    </p>
-  </div>
-)
-
 function Content(): JSX.Element {
   const found = pageAt(address.value.path)
   document.title = `${found?.page.name ?? 'No such page'} · Larder`
-  if (!found) return <Missing />
+  if (!found) return <Missing text="There is no such page" />
   const { page, id } = found
   if (!can(page.scope))
     return (

@@ -116,7 +116,7 @@ function NewReport({ hub }: { hub: number | undefined }): JSX.Element {
     const formData = {
       hubId: hub,
       name: text('name'),
-      submittedBy: session.value?.email ?? 'console',
+      submittedBy: session.value?.name ?? session.value?.email ?? 'console',
       serviceType: text('type'),
       serviceStartTime: now,
       timestamp: now,

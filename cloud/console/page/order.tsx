@@ -30,8 +30,8 @@ export function OrderPage({ id }: { id: number }): JSX.Element {
   }, [id])
   return (
     <>
-      <Heading text={`Order ${id}`} />
-      <Loaded of={found}>
+      {!found.isMissing && <Heading text={`Order ${id}`} />}
+      <Loaded of={found} missing="There is no such order">
         {({ order, hub }) => (
           <div class="grid gap-3 lg:grid-cols-2 items-start">
             <Card name="evidence" title="Evidence">

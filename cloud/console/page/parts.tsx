@@ -1,9 +1,9 @@
 import { CircleAlert, CircleCheck, Info, TriangleAlert } from 'lucide'
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { attempt } from '../../../protocol/ui/notices.tsx'
-import { go, hrefOf } from './address.ts'
+import { go, headingDrawn, hrefOf } from './address.ts'
 import { type Data, refresh } from './data.ts'
 import { useHubs } from './hubs.ts'
 
@@ -33,14 +33,18 @@ export const Link = ({ to, children, class: more = 'link', isCurrent = false }: 
 )
 
 /** The heading of a page, with its controls. */
-export const Heading = ({ text, children }: { text: string; children?: ComponentChildren }): JSX.Element => (
-  <div class="flex flex-wrap items-center gap-2 mb-3">
-    <h1 class="text-xl font-semibold grow outline-none" tabindex={-1}>
-      {text}
-    </h1>
-    {children}
-  </div>
-)
+export function Heading({ text, children }: { text: string; children?: ComponentChildren }): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => headingDrawn(heading.current), [])
+  return (
+    <div class="flex flex-wrap items-center gap-2 mb-3">
+      <h1 ref={heading} class="text-xl font-semibold grow outline-none" tabindex={-1}>
+        {text}
+      </h1>
+      {children}
+    </div>
+  )
+}
 
 interface CardProps {
   title?: string
@@ -70,15 +74,32 @@ export const Figure = (props: {
   </div>
 )
 
-/** Shows data when it is there; before, that it is read; or why it could not be read. */
+/** The page of an address that names nothing, or nothing that the person may see. */
+export const Missing = ({ text }: { text: string }): JSX.Element => (
+  <div class="card bg-base-100 p-4" data-missing>
+    <Heading text={text} />
+    <p>The address may be wrong, or your role does not include it.</p>
+    <Link to="/today" class="btn btn-sm mt-3 justify-self-start">
+      Show today
+    </Link>
+  </div>
+)
+
+/**
+ * Shows data when it is there; before, that it is read; or why it could not be read. `missing`: the heading if the address
+ * names something that does not exist, or that the person may not see.
+ */
 export function Loaded<T>({
-  of: { data, failure },
+  of: { data, failure, isMissing },
+  missing,
   children,
 }: {
   of: Data<T>
+  missing?: string
   children: (data: T) => ComponentChildren
 }): JSX.Element {
   if (data !== undefined) return <>{children(data)}</>
+  if (failure !== undefined && isMissing && missing !== undefined) return <Missing text={missing} />
   if (failure !== undefined)
     return (
       <p class="alert alert-error alert-soft text-base-content" role="alert">

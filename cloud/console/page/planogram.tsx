@@ -2,6 +2,7 @@ import { counted } from '../../../protocol/model/counted.ts'
 import { Download, Package, Upload } from 'lucide'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
+import { amountOf, amountText, unitsOf } from '../../../protocol/model/money.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
@@ -12,7 +13,7 @@ import { address, setQuery } from './address.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'
 import { rowsOf } from './csv.ts'
 import { refresh, useData } from './data.ts'
-import { amount, money, words } from './format.ts'
+import { money, words } from './format.ts'
 import { columns, type Change, changesOf, type Place, readPlaces } from './places.ts'
 import { act, Card, Heading, Link, Loaded, Nothing } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
@@ -39,7 +40,7 @@ export function PlanogramPage({ id }: { id: number }): JSX.Element {
     (views[view] ?? views.all).isShown(place) &&
     `${keyOf(place)} ${place.name} ${place.upc}`.toLowerCase().includes(sought)
   return (
-    <Loaded of={found}>
+    <Loaded of={found} missing="There is no such hub">
       {({ hub, places }) => {
         const shown = places.filter(isShown)
         return (
@@ -211,13 +212,13 @@ function BlockButton({ hub, place }: Omit<LineProps, 'isRefill'>): JSX.Element {
 }
 
 function PriceForm({ place }: { place: Place }): JSX.Element {
-  const { product_id, name, price, purchase_price } = place
+  const { product_id, name, price, purchase_price, currency } = place
   const params = { product_id }
-  const centsOf = (text: string | undefined): number => Math.round(Number(text) * 100)
   function save(event: SubmitEvent): void {
     const texts = textsOf(event)
-    const [sale, purchase] = [centsOf(texts['price']), centsOf(texts['purchase'])]
-    void act(`Price of ${name}: ${money(sale, place.currency)}`, async () => {
+    const sale = amountOf(texts['price'] ?? '', currency)
+    const purchase = amountOf(texts['purchase'] ?? '', currency)
+    void act(`Price of ${name}: ${money(sale, currency)}`, async () => {
       if (sale !== price)
         await ask('PUT /owners/product/{product_id}/update_price', { params, body: { price: sale } })
       if (purchase !== purchase_price)
@@ -235,16 +236,16 @@ function PriceForm({ place }: { place: Place }): JSX.Element {
     <form class="flex flex-wrap gap-2 items-end mt-2" onSubmit={save}>
       {fields.map(([field, label, cents]) => (
         <label key={field} class="grid text-sm">
-          {label} ({place.currency})
+          {label} ({currency})
           <input
             name={field}
             type="number"
             inputMode="decimal"
-            step="0.01"
-            min={field === 'price' ? 0.01 : 0}
+            step={1 / unitsOf(currency)}
+            min={field === 'price' ? 1 / unitsOf(currency) : 0}
             class="input w-28"
             required
-            defaultValue={amount(cents)}
+            defaultValue={amountText(cents, currency)}
           />
         </label>
       ))}
@@ -287,7 +288,8 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
     <Card title="Import and export" class="mt-3" name="transfer">
       <p class="text-sm quiet mb-2">
         A table has a line for each row. Change <code>quantity</code>, <code>price</code> and{' '}
-        <code>purchase_price</code> in it, in cents, and import it.
+        <code>purchase_price</code> in it, and import it. Prices are in the smallest unit of the currency,
+        such as cents.
       </p>
       <div class="flex flex-wrap gap-2 items-center">
         <button

@@ -2,6 +2,7 @@ import { Download } from 'lucide'
 import type { JSX } from 'preact'
 import type { GroupBy } from '../../../protocol/contract/owner-reports.ts'
 import type { Api } from '../../../protocol/client/client.ts'
+import { unitsOf } from '../../../protocol/model/money.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { attempt } from '../../../protocol/ui/notices.tsx'
 import { address, setQuery } from './address.ts'
@@ -121,6 +122,7 @@ function Result({ report }: { report: Report }): JSX.Element {
   const { totals, currency, data, group_by: group } = report
   const nameOf = (row: Report['data'][number]): string =>
     row.name ?? (row.key === '' ? 'No category' : row.key)
+  const unit = unitsOf(currency)
   // A plot of many products would show nothing; the table has all.
   const plotted = isTime(group) ? data : data.slice(0, 12)
   return (
@@ -145,11 +147,11 @@ function Result({ report }: { report: Report }): JSX.Element {
               {
                 name: 'Revenue',
                 color: plotColors[0]!,
-                values: plotted.map((row) => row.gross_revenue / 100),
+                values: plotted.map((row) => row.gross_revenue / unit),
               },
-              { name: 'Profit', color: plotColors[1]!, values: plotted.map((row) => row.net_profit / 100) },
+              { name: 'Profit', color: plotColors[1]!, values: plotted.map((row) => row.net_profit / unit) },
             ]}
-            valueOf={(value) => money(Math.round(value * 100), currency)}
+            valueOf={(value) => money(Math.round(value * unit), currency)}
           />
         )}
       </Card>

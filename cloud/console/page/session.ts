@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { createClient, type Api, type Failure } from '../../../protocol/client/client.ts'
 import type { Args, Endpoint, ItemOf, Paged } from '../../../protocol/client/types.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
+import { pictureAddress } from '../../../protocol/ui/picture-address.ts'
 import { saveText } from '../../../protocol/ui/save-text.ts'
 import { roleScopes, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
 
@@ -68,6 +69,11 @@ export class AskError extends Error {
     super(failure.status === 0 ? 'The service does not answer.' : failure.message)
     this.failure = failure
   }
+
+  /** Whether there is no such thing, or the person may not see it. */
+  get isMissing(): boolean {
+    return this.failure.status === 404 || this.failure.code === 'hub_access_denied'
+  }
 }
 
 /** Returns the answer of a call. Throws `AskError`. */
@@ -94,9 +100,4 @@ export async function saveCsv(path: string, name: string): Promise<void> {
   saveText(await answer.text(), name, 'text/csv')
 }
 
-/** A picture's address at the host that the browser uses. */
-export const imageAt = (address: string): string => {
-  if (!address.startsWith('http')) return address === '' ? '' : `${base}${address}`
-  const { pathname, search } = new URL(address)
-  return pathname + search
-}
+export const imageAt = (address: string): string => pictureAddress(address, base)

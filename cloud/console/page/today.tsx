@@ -5,6 +5,7 @@ import type { FleetHub, RestockRow } from '../../../protocol/contract/owner-repo
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
 import { addDays, ago, money, shortDay, title, weekday } from './format.ts'
+import { useActorName } from './names.ts'
 import { act, Card, Figure, Heading, Link, Loaded, Nothing, severityLooks } from './parts.tsx'
 import { all, ask, can } from './session.ts'
 import { type HubSales, readHubSales } from './today-sales.ts'
@@ -27,28 +28,38 @@ async function readNow(): Promise<Now> {
   return { fleet, alarms, restock, sales: readable.length === 0 ? null : await readHubSales(readable) }
 }
 
-/** `12 % more than on the Wednesday before ($80.10)`. */
-function against(now: number, before: number, currency: string, day: string): string {
-  const other = `${weekday(addDays(day, -7))} before (${money(before, currency)})`
-  if (before === 0) return `the ${other}`
+/** Yesterday against the same weekday: `12 % more than on the Wednesday before ($80.10)`. */
+function against({ yesterday: now, yesterdayBefore: before, day, currency }: HubSales): string {
+  const other = weekday(addDays(day, -8))
+  if (before === 0) return `nothing on the ${other} before`
   const change = Math.round(((now - before) / before) * 100)
-  return `${Math.abs(change)} % ${change < 0 ? 'less' : 'more'} than on the ${other}`
+  return `${Math.abs(change)} % ${change < 0 ? 'less' : 'more'} than on the ${other} before (${money(before, currency)})`
 }
+
+/** `All of last Wednesday: $80.10`. */
+const lastWeek = ({ day, todayBefore, currency }: HubSales): string =>
+  `All of last ${weekday(day)}: ${money(todayBefore, currency)}`
 
 function Sales({ sales }: { sales: ReadonlyMap<number, HubSales> }): JSX.Element {
   const rows = [...sales.values()]
   // Hubs in other time zones may have another day for some hours.
-  const { currency, day } = rows[0]!
   const sum = (key: Exclude<keyof HubSales, 'currency' | 'day'>): number =>
     rows.reduce((total, row) => total + row[key], 0)
+  const all: HubSales = {
+    ...rows[0]!,
+    today: sum('today'),
+    yesterday: sum('yesterday'),
+    todayBefore: sum('todayBefore'),
+    yesterdayBefore: sum('yesterdayBefore'),
+    ordersYesterday: sum('ordersYesterday'),
+  }
   return (
     <>
-      <Figure name="yesterday" label="Yesterday" value={money(sum('yesterday'), currency)}>
-        {counted(sum('ordersYesterday'), 'order')},{' '}
-        {against(sum('yesterday'), sum('yesterdayBefore'), currency, addDays(day, -1))}
+      <Figure name="yesterday" label="Yesterday" value={money(all.yesterday, all.currency)}>
+        {counted(all.ordersYesterday, 'order')}, {against(all)}
       </Figure>
-      <Figure name="today" label="Today so far" value={money(sum('today'), currency)}>
-        All of last {weekday(day)}: {money(sum('todayBefore'), currency)}
+      <Figure name="today" label="Today so far" value={money(all.today, all.currency)}>
+        {lastWeek(all)}
       </Figure>
     </>
   )
@@ -117,6 +128,7 @@ export function Problem({ alarm, hub }: { alarm: Alarm; hub?: string | undefined
     alarm
   const orderId = /^order (\d+)$/.exec(subject ?? '')?.[1]
   const looks = severityLooks[severity]
+  const nameOf = useActorName()
   return (
     <li class={`border-l-4 ${looks.class} pl-3 py-1`} data-alarm={alarm.kind}>
       <h3 class="font-medium flex items-start gap-2">
@@ -140,7 +152,7 @@ export function Problem({ alarm, hub }: { alarm: Alarm; hub?: string | undefined
         )}
         <span>{ago(raised_at)}</span>
         {acknowledged_at !== null ? (
-          <span>acknowledged by {acknowledged_by?.replace(/^\w+:/, '')}</span>
+          <span>acknowledged by {nameOf(acknowledged_by ?? '')}</span>
         ) : can('hubs:write', hub_id ?? undefined) ? (
           <button
             class="btn btn-sm btn-ghost"
@@ -208,9 +220,16 @@ function HubCard({ hub, sales }: { hub: FleetHub; sales: HubSales | undefined })
         <span class="font-normal text-sm quiet">{stateOf(hub)}</span>
       </h3>
       {sales && (
-        <p class="tabular-nums">
-          {money(sales.today, sales.currency)} today, {money(sales.yesterday, sales.currency)} yesterday
-        </p>
+        <dl class="grid grid-cols-[auto_minmax(0,1fr)] gap-x-2 tabular-nums" data-sales>
+          <dt class="quiet">Today</dt>
+          <dd>
+            {money(sales.today, sales.currency)} <span class="quiet text-sm">{lastWeek(sales)}</span>
+          </dd>
+          <dt class="quiet">Yesterday</dt>
+          <dd>
+            {money(sales.yesterday, sales.currency)} <span class="quiet text-sm">{against(sales)}</span>
+          </dd>
+        </dl>
       )}
       <p class="text-sm quiet">{facts.join(', ')}</p>
     </li>

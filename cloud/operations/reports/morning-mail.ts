@@ -1,5 +1,6 @@
 import { counted } from '../../../protocol/model/counted.ts'
 import { isAsBadAs } from '../../../protocol/model/alarms.ts'
+import { moneyText } from '../../../protocol/model/money.ts'
 import { readDay } from '../../commerce/analytics/sales-report.ts'
 import { viewAlarm } from '../../events/alarms/alarms.ts'
 import { addDays, weekdayOf, weekdays, type Day } from '../../platform/calendar/days.ts'
@@ -106,7 +107,7 @@ export async function composeMorning(
   const yesterday = addDays(day, -1)
   const book = { hubId: hub.id, ownerId: hub.owner_id }
   const { gross_revenue, total_orders, units_sold } = await readDay(q, book, yesterday)
-  const money = `${(gross_revenue / 100).toFixed(2)} ${currency}`
+  const money = moneyText(gross_revenue, currency)
   const alarms = (
     await q
       .selectFrom('alarms')

@@ -1,5 +1,6 @@
 import { counted } from '../../../protocol/model/counted.ts'
 import type { OrderEvidence } from '../../../protocol/contract/owner-orders.ts'
+import { amountText } from '../../../protocol/model/money.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -111,7 +112,8 @@ function evidenceOf(facts: Facts): OrderEvidence {
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
-const cents = (amount: number): string => (amount / 100).toFixed(2)
+/** An amount in the currency of the order. */
+const amountIn = ({ order }: Facts, amount: number): string => amountText(amount, order.currency)
 const units = (count: number): string => counted(count, 'unit')
 
 /** Units that the drop sensor saw fall. A count or a person resolved the others. */
@@ -125,9 +127,16 @@ function summaryOf(facts: Facts, money: { paid: number; refunded: number; owed: 
   const bySensor =
     dropped === 0 ? [] : [seen === dropped ? 'seen by the sensor' : `${seen} seen by the sensor`]
   const door = facts.order.collected_at === null ? [] : ['door opened']
-  const back = money.refunded === 0 ? [] : [`refunded ${cents(money.refunded)}`]
-  const owed = money.owed === 0 ? '0 owed' : `${cents(money.owed)} owed`
-  return [`paid ${cents(money.paid)}`, `${dropped} dispensed`, ...bySensor, ...door, ...back, owed].join(', ')
+  const back = money.refunded === 0 ? [] : [`refunded ${amountIn(facts, money.refunded)}`]
+  const owed = money.owed === 0 ? '0 owed' : `${amountIn(facts, money.owed)} owed`
+  return [
+    `paid ${amountIn(facts, money.paid)}`,
+    `${dropped} dispensed`,
+    ...bySensor,
+    ...door,
+    ...back,
+    owed,
+  ].join(', ')
 }
 
 type Timed = Omit<Entry, 'at'> & { at: number }
@@ -136,9 +145,9 @@ const entry = (at: number | null, kind: Kind, text: string): Timed[] =>
 
 const ways: Readonly<Record<string, string>> = { wallet: 'from the wallet', external: 'to the integrator' }
 
-const moneyPaid = ({ payments }: Facts): Timed[] =>
-  payments.flatMap(({ processor, amount, updated_at: at }) =>
-    entry(at, 'paid', `The customer paid ${cents(amount)} ${ways[processor] ?? 'by card'}.`),
+const moneyPaid = (facts: Facts): Timed[] =>
+  facts.payments.flatMap(({ processor, amount, updated_at: at }) =>
+    entry(at, 'paid', `The customer paid ${amountIn(facts, amount)} ${ways[processor] ?? 'by card'}.`),
   )
 
 function unitsOf(facts: Facts): Timed[] {
@@ -192,12 +201,12 @@ const reasons: Readonly<Record<string, string>> = {
   dispute: 'by the bank of the customer',
 }
 
-const moneyRefunded = ({ refunds }: Facts): Timed[] =>
-  refunds
+const moneyRefunded = (facts: Facts): Timed[] =>
+  facts.refunds
     .filter(({ amount }) => amount > 0)
     .flatMap(({ amount, reason, status, quantity, settles, created_at, completed_at }) => {
       const way = settles === null ? '' : ', paid in another way'
-      const what = `${cents(amount)}${quantity > 0 ? ` for ${units(quantity)}` : ''}, ${reasons[reason] ?? reason}${way}`
+      const what = `${amountIn(facts, amount)}${quantity > 0 ? ` for ${units(quantity)}` : ''}, ${reasons[reason] ?? reason}${way}`
       if (status === 'succeeded') return entry(completed_at ?? created_at, 'refunded', `Refunded ${what}.`)
       const words = status === 'pending' ? 'Not refunded yet' : 'The processor refused to refund'
       return entry(created_at, 'refunded', `${words}: ${what}.`)

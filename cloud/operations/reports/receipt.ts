@@ -1,4 +1,5 @@
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
+import { moneyText } from '../../../protocol/model/money.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -108,7 +109,7 @@ async function readRefunds(q: Queries, orderId: number): Promise<Receipt['refund
 
 /** A receipt as a page to print. */
 export function receiptPage(receipt: Receipt): string {
-  const money = (cents: number): string => `${(cents / 100).toFixed(2)} ${receipt.currency}`
+  const money = (amount: number): string => moneyText(amount, receipt.currency)
   const row = (...cells: (string | number)[]): string =>
     `<tr>${cells.map((cell) => `<td>${escapeHtml(String(cell))}</td>`).join('')}</tr>`
   const { hub } = receipt

@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely'
+import { moneyText } from '../../../protocol/model/money.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { lockOrder, type OrderRow } from '../../commerce/orders/order-rows.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -289,7 +290,7 @@ async function targetOf({ db, sealer }: CloudContext, notice: NoticeRow): Promis
     .where('o.id', '=', notice.order_id)
     .executeTakeFirst()
   if (!order) return undefined
-  const money = order.amount === null ? null : `${(order.amount / 100).toFixed(2)} ${order.currency}`
+  const money = order.amount === null ? null : moneyText(order.amount, order.currency)
   const about = { hubName: order.name, money }
   if (notice.push_config_id === 0) return { device: null, digest: null, ...about }
   const config = await db.kysely

@@ -148,7 +148,7 @@ const moneyLimits = limits('Payments', {
     currency: {
       schema: z.string().regex(/^[A-Z]{3}$/, 'must be three capital letters'),
       standard: 'USD',
-      describe: 'ISO 4217 code of all amounts.',
+      describe: 'ISO 4217 code of all amounts. They are integers of its smallest unit: cents, yen.',
     },
     orphanedPayments: {
       schema: z.enum(['alarm', 'refund']),

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import { localMoney } from '../../../protocol/model/money.ts'
 import type { Words } from './words/en.ts'
 
 /** The catalogues by language: `de`. A further language is a file in `words/`. */
@@ -36,8 +37,6 @@ export function choose(code: string): void {
 export const filled = (text: string, values: Readonly<Record<string, string | number>>): string =>
   text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole))
 
-/** An amount in the hub's currency, from its smallest units. */
-export function money(cents: number, currency: string): string {
-  const format = new Intl.NumberFormat(language.value, { style: 'currency', currency })
-  return format.format(cents / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
-}
+/** `$3.78`, or `3,78 $` in German. */
+export const money = (amount: number, currency: string): string =>
+  localMoney(amount, currency, language.value)

@@ -9,6 +9,7 @@ import { CartView } from './cart.tsx'
 import { choose, filled, language, languages, money, words } from './language.ts'
 import { OrderView, OrdersView } from './order.tsx'
 import { place, shopAddress, show } from './place.ts'
+import { ReceiptView } from './receipt.tsx'
 import { ProductsView } from './products.tsx'
 import {
   cart,
@@ -27,7 +28,7 @@ import {
 
 function Header(): JSX.Element {
   return (
-    <header class="sticky top-0 z-10 flex items-center bg-base-100 border-b border-base-300 gap-1 px-3 min-h-14">
+    <header class="print:hidden sticky top-0 z-10 flex items-center bg-base-100 border-b border-base-300 gap-1 px-3 min-h-14">
       <a href={shopAddress()} class="touch gap-2 grow min-w-0 font-semibold" onClick={toProducts}>
         <Icon icon={PackageOpen} /> <span class="truncate">{hub.value?.name ?? 'Larder'}</span>
       </a>
@@ -63,7 +64,7 @@ function Header(): JSX.Element {
           </option>
         ))}
       </select>
-      <ThemeButton />
+      <ThemeButton light={words().light_colours} dark={words().dark_colours} />
     </header>
   )
 }
@@ -186,6 +187,8 @@ function Page(): JSX.Element {
           <Unknown />
         ) : at.at === 'order' ? (
           <OrderView key={at.orderId} orderId={at.orderId} />
+        ) : at.at === 'receipt' ? (
+          <ReceiptView orderId={at.orderId} />
         ) : at.at === 'orders' ? (
           <OrdersView />
         ) : at.at === 'account' ? (
@@ -194,7 +197,7 @@ function Page(): JSX.Element {
           <Shop />
         )}
       </main>
-      <Notices />
+      <Notices putAwayText={words().put_away} />
     </>
   )
 }

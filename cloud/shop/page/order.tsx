@@ -1,14 +1,14 @@
 import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { LarderError } from '../../../protocol/client/client.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
 import { Lines } from './cart.tsx'
 import { filled, language, money, words } from './language.ts'
 import { cancel } from './payment.ts'
-import { show } from './place.ts'
-import { address, checked, client, hubId, isAway, readCustomer, session } from './store.ts'
+import { shopAddress, show } from './place.ts'
+import { checked, client, hubId, isAway, readCustomer, session } from './store.ts'
 
 const order = signal<Order | null | undefined>(undefined)
 const receipt = signal<Receipt | undefined>(undefined)
@@ -17,6 +17,7 @@ const isOpening = signal(false)
 
 /** Paid orders have a receipt, which contains the refunds. */
 const FIRST_PAID = 20
+const PAID = [20, 30, 40, 50, 60, 70, 80, 90] as const
 const QUEUED = 20
 const READY = 40
 const COLLECTING = 50
@@ -148,11 +149,7 @@ export function OrderView({ orderId }: { orderId: number }): JSX.Element {
       )}
       <div class="flex flex-wrap gap-2">
         {receipt.value && (
-          <a
-            class="btn"
-            target="_blank"
-            href={address(`/api/v1/users/${now.user_id}/orders/${orderId}/receipt`)}
-          >
+          <a class="btn" target="_blank" href={shopAddress(`/orders/${orderId}#receipt`)}>
             {words().receipt}
           </a>
         )}
@@ -164,7 +161,7 @@ export function OrderView({ orderId }: { orderId: number }): JSX.Element {
   )
 }
 
-function Missing(): JSX.Element {
+export function Missing(): JSX.Element {
   return (
     <div class="card bg-base-100 p-6 max-w-lg mx-auto w-full grid gap-3">
       <h1 class="text-xl font-semibold">{words().no_order}</h1>
@@ -175,33 +172,45 @@ function Missing(): JSX.Element {
   )
 }
 
-const past = signal<readonly Order[] | undefined>(undefined)
+const past = signal<{ orders: readonly Order[]; hasMore: boolean } | undefined>(undefined)
+const PAGE = 20
 
-async function readPast(userId: number): Promise<void> {
-  const found = checked(
-    await client.call('GET /users/{user_id}/orders', {
-      params: { user_id: userId },
-      query: { is_desc: true },
-    }),
-  )
-  past.value = found?.items.filter((one) => one.hub_id === hubId && one.processing_status >= FIRST_PAID)
+/** The newest paid orders at this hub, at most `most`. */
+async function readPast(userId: number, most: number): Promise<void> {
+  const orders: Order[] = []
+  const all = client.items('GET /users/{user_id}/orders', {
+    params: { user_id: userId },
+    query: { order_processing_statuses: PAID, is_desc: true },
+  })
+  try {
+    for await (const one of all) {
+      if (one.hub_id === hubId) orders.push(one)
+      if (orders.length > most) break
+    }
+    past.value = { orders: orders.slice(0, most), hasMore: orders.length > most }
+  } catch (error) {
+    if (!(error instanceof LarderError)) throw error
+    checked({ ok: false, error: error.failure })
+  }
 }
 
 /** The customer's paid orders at this hub. */
 export function OrdersView(): JSX.Element {
   const userId = session.value?.user_id
+  const [most, setMost] = useState(PAGE)
+  const { orders = [], hasMore = false } = past.value ?? {}
   useEffect(() => {
-    if (userId != null) void readPast(userId)
-  }, [userId])
+    if (userId != null) void readPast(userId, most)
+  }, [userId, most])
   const date = new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'short' })
   return (
     <div class="card bg-base-100 p-4 grid gap-3 max-w-2xl mx-auto w-full">
       <h1 class="text-xl font-semibold">{words().orders}</h1>
-      {(past.value?.length ?? 0) === 0 && (
+      {orders.length === 0 && (
         <p class="quiet">{past.value || userId == null ? words().orders_none : words().loading}</p>
       )}
       <ul class="grid gap-2">
-        {past.value?.map((one) => (
+        {orders.map((one) => (
           <li key={one.order_id} class="grid gap-1 border-t border-base-300 pt-2">
             <p>
               {date.format(new Date(one.created_at))} · {money(one.total, one.currency)}
@@ -213,9 +222,16 @@ export function OrdersView(): JSX.Element {
           </li>
         ))}
       </ul>
-      <button class="btn w-fit" onClick={() => show()}>
-        {words().buy_here}
-      </button>
+      <div class="flex flex-wrap gap-2">
+        {hasMore && (
+          <button class="btn" onClick={() => setMost(most + PAGE)}>
+            {words().show_more}
+          </button>
+        )}
+        <button class="btn" onClick={() => show()}>
+          {words().buy_here}
+        </button>
+      </div>
     </div>
   )
 }

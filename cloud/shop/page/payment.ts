@@ -27,7 +27,7 @@ const testCards = [
 /** A way to pay: value and label. */
 export type Way = [value: string, label: string]
 
-export const cardName = ({ brand, last4 }: PaymentMethod): string =>
+export const cardName = ({ brand, last4 }: Pick<PaymentMethod, 'brand' | 'last4'>): string =>
   filled(words().saved_card, { brand: brand.charAt(0).toUpperCase() + brand.slice(1), last4 })
 
 /** The cards that this customer can use to add money. */

@@ -1,14 +1,15 @@
 import { signal } from '@preact/signals'
 import { address, hubId } from './store.ts'
 
-/** The shown part: the products (with the cart beside them), the cart, one order, the list of orders, or the account. */
-export type Place = { at: 'products' | 'cart' | 'orders' | 'account' } | { at: 'order'; orderId: number }
+/** The shown part: the products (with the cart beside them), the cart, one order or its receipt, the list of orders, or the account. */
+export type Place =
+  { at: 'products' | 'cart' | 'orders' | 'account' } | { at: 'order' | 'receipt'; orderId: number }
 
 function placeNow(): Place {
   if (location.hash === '#orders') return { at: 'orders' }
   if (location.hash === '#account') return { at: 'account' }
   const order = /\/shop\/[^/]+\/orders\/(\d+)/.exec(location.pathname)
-  if (order) return { at: 'order', orderId: Number(order[1]) }
+  if (order) return { at: location.hash === '#receipt' ? 'receipt' : 'order', orderId: Number(order[1]) }
   return { at: location.hash === '#cart' ? 'cart' : 'products' }
 }
 

@@ -4,25 +4,19 @@ import type { JSX } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Product } from '../../../protocol/contract/consumer-products.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
+import { pictureAddress } from '../../../protocol/ui/picture-address.ts'
 import { filled, money, words } from './language.ts'
 import { address, cart, change, hub, products, quantityOf } from './store.ts'
 
 const wanted = signal('')
 const category = signal('')
 
-/** Pictures come from the service itself, whatever name of it the browser calls. */
-function pictureOf(url: string): string {
-  const { pathname, search } = new URL(url, location.href)
-  const at = pathname.indexOf('/files/')
-  return at < 0 ? url : address(pathname.slice(at) + search)
-}
-
 export function Picture({ url, large }: { url: string | null; large?: boolean }): JSX.Element {
   const size = large ? 'aspect-4/3 w-full' : 'size-12 shrink-0'
   return url ? (
     <img
       class={`${size} object-contain rounded bg-base-200`}
-      src={pictureOf(url)}
+      src={pictureAddress(url, address(''))}
       alt=""
       loading="lazy"
       decoding="async"

@@ -1,5 +1,5 @@
 import { batch, computed, signal } from '@preact/signals'
-import { createClient, type Failure, type Result } from '../../../protocol/client/client.ts'
+import { createClient, LarderError, type Failure, type Result } from '../../../protocol/client/client.ts'
 import type { PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { WalletTransaction } from '../../../protocol/contract/consumer-wallet.ts'
@@ -56,13 +56,13 @@ const isUnderWay = ({ processing_status: status }: Order): boolean => status >= 
 const isUnpaid = ({ processing_status: status }: Order): boolean => status < 20
 
 /** The sentence for a failed call. */
-export function sentenceOf({ code, details, message }: Failure): string {
+export function sentenceOf({ code, details }: Failure): string {
   const texts = words().errors
-  const { decline_code: declined } = details ?? {}
-  if (code === 'card_declined')
-    return filled(words().declined, {
-      reason: (typeof declined === 'string' ? declined : message).replaceAll('_', ' '),
-    })
+  if (code === 'card_declined') {
+    const { decline_code: declined } = details ?? {}
+    const reasons: Readonly<Record<string, string>> = words().decline
+    return filled(words().declined, { reason: reasons[String(declined)] ?? words().decline.generic_decline })
+  }
   return code in texts ? texts[code as keyof typeof texts] : texts.other
 }
 
@@ -104,12 +104,24 @@ async function customer(): Promise<number | undefined> {
   return session.value?.user_id ?? undefined
 }
 
+/** All products of the hub, page by page. */
+async function readProducts(): Promise<{ ok: true; data: Product[] } | { ok: false; error: Failure }> {
+  const data: Product[] = []
+  const all = client.items('GET /hubs/{hub_id}/products', { params: { hub_id: hubId }, query: { size: 100 } })
+  try {
+    for await (const product of all) data.push(product)
+    return { ok: true, data }
+  } catch (error) {
+    if (error instanceof LarderError) return { ok: false, error: error.failure }
+    throw error
+  }
+}
+
 /** Reads the hub and its products. The first view calls it, and then a timer. */
 export async function readShop(): Promise<void> {
-  const params = { hub_id: hubId }
   const [front, list] = await Promise.all([
-    client.call('GET /hubs/{hub_id}', { params }),
-    client.call('GET /hubs/{hub_id}/products', { params, query: { size: 100 } }),
+    client.call('GET /hubs/{hub_id}', { params: { hub_id: hubId } }),
+    readProducts(),
   ])
   batch(() => {
     isAway.value = [front, list].some(

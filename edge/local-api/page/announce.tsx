@@ -29,10 +29,15 @@ function announce(fresh: readonly Incident[], name: string): void {
   for (const { title, place } of fresh.slice(-2))
     say(title, true, place && { label: 'Show it', run: () => showDevice(place.device, place.row) })
   if (!document.hidden || !mayNotify()) return
-  for (const { title, remedy, key } of fresh) {
-    const notification = new Notification(`${name}: ${title}`, { body: remedy, tag: key })
-    notification.addEventListener('click', () => window.focus())
-  }
+  for (const { title, remedy, key } of fresh) void notify(`${name}: ${title}`, { body: remedy, tag: key })
+}
+
+/** Browsers on telephones show only notifications of a service worker, which also handles their clicks. */
+async function notify(title: string, options: NotificationOptions): Promise<void> {
+  const worker = await navigator.serviceWorker.getRegistration()
+  if (worker?.active) return worker.showNotification(title, options)
+  const notification = new Notification(title, options)
+  notification.addEventListener('click', () => window.focus())
 }
 
 /** Screen readers announce it after each change. */

@@ -3,11 +3,19 @@ interface FetchEvent extends Event {
   request: Request
   respondWith(answer: Promise<Response>): void
 }
+interface NotificationEvent extends Event {
+  notification: { close(): void }
+  waitUntil(work: Promise<unknown>): void
+}
 interface Worker {
   addEventListener(type: 'fetch', listener: (event: FetchEvent) => void): void
+  addEventListener(type: 'notificationclick', listener: (event: NotificationEvent) => void): void
   addEventListener(type: 'install' | 'activate', listener: () => void): void
   skipWaiting(): Promise<void>
-  clients: { claim(): Promise<void> }
+  clients: {
+    claim(): Promise<void>
+    matchAll(which: { type: 'window' }): Promise<readonly { focus(): Promise<unknown> }[]>
+  }
 }
 const worker = globalThis as unknown as Worker
 
@@ -23,6 +31,11 @@ worker.addEventListener('fetch', (event) => {
   if (request.mode === 'navigate' && pathname === '/') event.respondWith(newest(request))
   // Their names contain a hash of their content.
   else if (/^\/[A-Za-z0-9_-]+\.(?:js|css|svg)$/.test(pathname)) event.respondWith(kept(request))
+})
+
+worker.addEventListener('notificationclick', (event) => {
+  event.notification.close()
+  event.waitUntil(worker.clients.matchAll({ type: 'window' }).then(([page]) => page?.focus()))
 })
 
 /** The hub's current page, or the cached one. */
