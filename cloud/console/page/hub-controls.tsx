@@ -223,8 +223,8 @@ function productAt({ facings, products }: HubView, at: Place): string | undefine
 }
 
 async function testRow(query: Place & { hub: number }): Promise<void> {
-  const { response_data } = await ask('POST /owners/controls/test_dispense', { query })
-  const { drops, bin } = response_data
+  const { result } = await ask('POST /owners/controls/test_dispense', { query })
+  const { drops, bin } = result.response_data
   const seen =
     drops === 0
       ? 'No unit was seen to fall.'

@@ -180,7 +180,7 @@ async function readPast(userId: number, most: number): Promise<void> {
   const orders: Order[] = []
   const all = client.items('GET /users/{user_id}/orders', {
     params: { user_id: userId },
-    query: { order_processing_statuses: PAID, is_desc: true },
+    query: { order_processing_statuses: [...PAID], is_desc: true },
   })
   try {
     for await (const one of all) {
