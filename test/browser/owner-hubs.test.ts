@@ -82,10 +82,12 @@ describe('the pages of a hub in the owner’s console', () => {
         })
       const revenue = { [dayOf(-1)]: 1500, [dayOf(-7)]: 2250, [dayOf(-8)]: 1000 }
       const page = await signInAt(browser, served, { as: 'Owner', where: '/account' })
+      await page.clock.setFixedTime(clock.now())
       await page.route('**/owners/sales?*', async (route) => {
         const answer = await route.fetch()
-        const report = (await answer.json()) as { from: string; totals: object }
-        const row = { ...report.totals, key: '1', name: 'hub', gross_revenue: revenue[report.from] }
+        const report = (await answer.json()) as { totals: object }
+        const from = new URL(route.request().url()).searchParams.get('from')!
+        const row = { ...report.totals, key: '1', name: 'hub', gross_revenue: revenue[from] }
         await route.fulfill({ json: { ...report, data: [row] } })
       })
       await page.goto(`${served.base}/console/today`)
