@@ -1,4 +1,10 @@
-import type { Hello, ReceiverPosition, SenderPosition, Welcome } from '../../protocol/mqtt/session.ts'
+import type {
+  Hello,
+  NextCell,
+  ReceiverPosition,
+  SenderPosition,
+  Welcome,
+} from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
@@ -14,8 +20,8 @@ export interface HelloContext {
   domain: HubDomain
   leases: LeaseKeeper
   refusals: CloudRefusals
-  /** Orders a retired or revoked board to erase its secrets. */
-  erase: (hubId: number) => void
+  /** Orders a retired or revoked board to erase its secrets, or first to move to another cell. */
+  erase: (hubId: number, next?: NextCell) => void
 }
 
 /**
@@ -83,10 +89,8 @@ export async function answerHellos(
         clock: { wall: now },
       } satisfies Welcome,
     }))
-    await endDrained(
-      tx,
-      answers.filter(({ hubId }) => sessions.get(hubId)!.isDraining),
-    )
+    const draining = answers.filter(({ hubId }) => sessions.get(hubId)!.isDraining)
+    for (const { hubId, next } of await endDrained(tx, draining)) erase(hubId, next)
     return new Map(answers.map(({ hubId, welcome }) => [hubId, welcome]))
   })
 }

@@ -5,7 +5,7 @@ import {
   Ack,
   Batch,
   CertificateRequest,
-  Erase,
+  Erased,
   Heartbeat,
   Hello,
   Presence,
@@ -25,7 +25,7 @@ export const upSchemas = {
   storage: StorageReport,
   certificate: CertificateRequest,
   diagnosis: DiagnosisPart,
-  erased: Erase,
+  erased: Erased,
 } satisfies Record<UpChannel, z.ZodType>
 
 export type HubMessage = {

@@ -6,6 +6,7 @@ import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type {
   Ack,
   Batch,
+  Erase,
   Hail,
   Hello,
   Later,
@@ -56,6 +57,8 @@ export class ScriptedHub {
   welcomes: Welcome[] = []
   hails: Hail[] = []
   acks: Ack[] = []
+  /** Orders to erase the secrets of the board. */
+  readonly erases: Erase[] = []
   batches: Batch[] = []
   commands: Command[] = []
   /** Answers commands, if it is set. */
@@ -169,9 +172,11 @@ export class ScriptedHub {
         return this.#onBatch(message as Batch)
       case 'command':
         return this.#onCommand(message as Command)
-      case 'diagnosis':
       case 'erase':
-        // As a hub of the version before, which does not know them.
+        this.erases.push(message as Erase)
+        return
+      case 'diagnosis':
+        // As a hub of the version before, which does not know it.
         return
       case 'certificate':
       case undefined:
