@@ -64,7 +64,7 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
   },
   refund_failed: {
     cause: 'The processor rejected the refund; `details.failure_reason` contains its reason.',
-    cure: 'Request the refund again. If it fails again, pay the customer in another way and settle the refund.',
+    cure: 'Request the refund again. If it fails again, settle the refund, then pay the customer in another way.',
   },
   card_declined: {
     cause: 'The bank declined the card; `details.decline_code` contains its reason.',

@@ -263,7 +263,7 @@ export const ownerOrderRoutes = defineRoutes(
           .max(100)
           .describe('Numbers of the failed refunds that were paid: `refund_id` of the order.'),
         amount: z.int().min(1).describe('Money that the customer got for all of them, in cents.'),
-        reason: z.string().min(1).max(200).describe('How the customer was paid, for the audit log.'),
+        reason: z.string().trim().min(1).max(200).describe('How the customer is paid, for the audit log.'),
       }),
       response: z.object({
         success: Success,
@@ -278,7 +278,7 @@ export const ownerOrderRoutes = defineRoutes(
       idempotent: true,
       summary: 'Record that failed refunds were paid to the customer in another way',
       description:
-        'For cash or a bank transfer, after the processor has rejected a refund. The amount counts as refunded, and the service does not ask the processor for it again. The alarm `refund_failed` ends with the last failed refund. A refund that is not owed is 409 `order_state_conflict`: it is under way, was repeated, was settled or belongs to another order. `details.owed_ids` has the owed refunds. If another amount is owed, the answer is 422 `invalid_amount` with `details.owed`. Nothing is booked then.',
+        'For cash or a bank transfer, after the processor has rejected a refund. Call this first, then pay: until then the service may repeat the refund. The amount counts as refunded, and the service does not ask the processor for it again. The alarm `refund_failed` ends with the last failed refund. A refund that is not owed is 409 `order_state_conflict`: it is under way, was repeated, was settled or belongs to another order. `details.owed_ids` has the owed refunds. The answer is the same error, without details, while the service asks the processor what it has refunded: repeat the call with another idempotency key. If another amount is owed, the answer is 422 `invalid_amount` with `details.owed`. Nothing is booked then.',
       examples: {
         body: { refund_ids: [31], amount: 271, reason: 'Cash at the hub' },
         response: {

@@ -244,7 +244,7 @@ const kinds = {
     severity: 'warning',
     what: 'has a refund that failed',
     remedy:
-      'Open the order and request the refund again. If it fails again, pay the customer in another way and record it there: that ends the alarm.',
+      'Open the order and request the refund again. If it fails again, record it there as paid in another way, then pay the customer: the record ends the alarm.',
     ends: 'at_once',
   },
   payment_disputed: {

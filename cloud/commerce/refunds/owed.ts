@@ -27,16 +27,42 @@ export const isByProcessor = ({ reason }: Pick<RefundRow, 'reason'>): boolean =>
 export const isDue = (refund: Pick<RefundRow, 'reason'>): boolean =>
   refund.reason !== 'customer' && !isByProcessor(refund)
 
+/** Whether a later refund is for the same line (or for the order as a whole), and was recorded after the failure. */
+const repeats = (later: KnownRefund, failed: KnownRefund): boolean =>
+  later.item_id === failed.item_id && later.id > (failed.failed_after ?? failed.id)
+
 /**
- * Whether a later refund takes the place of a failed one. It settles the failed refund, or it repeats it: it belongs to
- * the same line (or to the order as a whole) and was recorded after the failure. A smaller refund that a person
- * requests does not repeat a refund that the service owes.
+ * The failed refunds of a payment, oldest first, less what later refunds have taken over. A settlement takes over its failed
+ * refund as a whole. A repetition takes over at most its own amount, whatever becomes of it: if it fails, it is owed itself. The
+ * service computes a refund that it owes from all that is missing, so it takes over its own earlier ones as a whole.
  */
-function replaces(later: KnownRefund, failed: KnownRefund): boolean {
-  if (later.settles !== null) return later.settles === failed.id
-  if (isByProcessor(later) || later.item_id !== failed.item_id) return false
-  if (later.id <= (failed.failed_after ?? failed.id)) return false
-  return later.amount >= failed.amount || isDue(later) || !isDue(failed)
+function notTakenOver<Refund extends KnownRefund>(refunds: readonly Refund[]): Refund[] {
+  let open: Refund[] = []
+  for (const later of refunds.filter((one) => !isByProcessor(one))) {
+    let most = later.amount
+    open = open.flatMap((failed) => {
+      if (later.settles !== null ? later.settles !== failed.id : !repeats(later, failed)) return [failed]
+      const isWhole = later.settles !== null || (isDue(later) && isDue(failed))
+      const taken = isWhole ? failed.amount : Math.min(most, failed.amount)
+      most = Math.max(0, most - taken)
+      return taken < failed.amount ? [lessOf(failed, later, taken)] : []
+    })
+    if (later.status === 'failed') open.push(later)
+  }
+  return open
+}
+
+/** A failed refund without the amount that a later one has taken over, and without its units and its tax. */
+function lessOf<Refund extends KnownRefund>(failed: Refund, later: KnownRefund, taken: number): Refund {
+  const amount = failed.amount - taken
+  const less = (whole: number, part: number): number =>
+    Math.max(0, whole - Math.round((part * taken) / later.amount))
+  return {
+    ...failed,
+    amount,
+    tax: Math.min(amount, less(failed.tax, later.tax)),
+    quantity: less(failed.quantity, later.quantity),
+  }
 }
 
 /**
@@ -55,14 +81,11 @@ export const owedRefunds = <Refund extends KnownRefund>(
       payment,
       own.filter(({ status }) => status !== 'failed'),
     )
-    return own
-      .filter((one) => one.status === 'failed' && !isByProcessor(one))
-      .filter((one) => !own.some((later) => replaces(later, one)))
-      .flatMap((one) => {
-        const share = takeShare(left, one)
-        left = { amount: left.amount - share.amount, tax: left.tax - share.tax }
-        return share.amount > 0 ? [{ ...one, ...share }] : []
-      })
+    return notTakenOver(own).flatMap((one) => {
+      const share = takeShare(left, one)
+      left = { amount: left.amount - share.amount, tax: left.tax - share.tax }
+      return share.amount > 0 ? [{ ...one, ...share }] : []
+    })
   })
 
 /** The refunds of an order, oldest first, and its owed refunds. */

@@ -163,7 +163,10 @@ function FailedRefunds({ order }: { order: OrderEvidence }): JSX.Element | null 
   if (failed.length === 0) return null
   return (
     <Card title="Refunds that failed" name="failed-refunds">
-      <p>Refund again below. If that fails too, pay the customer in another way, then record it here.</p>
+      <p>
+        Refund again below. If that fails too, record it here, then pay the customer in another way. It cannot
+        be undone.
+      </p>
       {can('orders:write', hub_id) && (
         <Field label="How the customer was paid. Fill this in to record it.">
           <input

@@ -18,6 +18,12 @@ export interface BackupCheck {
   message?: string
 }
 
+/** Counts the payments that these succeeded refunds exceed. */
+const refundsAbove = (which: string): string => `select count(*) from payments p
+    where (select coalesce(sum(amount), 0) from refunds r
+        where r.payment_id = p.id and r.status = 'succeeded' and ${which})
+      > case when p.status = 'completed' then p.amount else 0 end`
+
 /** Counts the rows that break a rule of the books. */
 const rules: Readonly<Record<string, string>> = {
   'each wallet and each account of points is the sum of its entries': `select count(*) from ledger_accounts a
@@ -28,9 +34,11 @@ const rules: Readonly<Record<string, string>> = {
   'each posted entry belongs to an account': `select count(*) from ledger_entries e
     where position is not null and not exists (
       select 1 from ledger_accounts a where a.user_id = e.user_id and a.account = e.account)`,
-  'refunds are at most their payment': `select count(*) from payments p
-    where (select coalesce(sum(amount), 0) from refunds r where r.payment_id = p.id and r.status = 'succeeded')
-      > case when p.status = 'completed' then p.amount else 0 end`,
+  'refunds at the processor are at most their payment': refundsAbove('r.settles is null'),
+  // A bank may take the money of a payment whose customer a person has paid in another way.
+  'refunds by people and by the service are at most their payment': refundsAbove(
+    "r.reason not in ('processor', 'dispute')",
+  ),
   'each order at a hub has a completed payment of its total': `select count(*) from orders o
     where processing_status between ${OrderStatus.QUEUED} and ${OrderStatus.COLLECTING} and not exists (
       select 1 from payments p

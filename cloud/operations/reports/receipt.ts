@@ -7,6 +7,7 @@ import { hubsWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { summarizeHub } from '../hubs/hubs.ts'
+import { readOwed } from '../../commerce/refunds/owed.ts'
 import { publicId } from '../../commerce/payments/pay.ts'
 import { readOwnOrder, type OrderRow } from '../../commerce/orders/order-rows.ts'
 import { escapeHtml } from '../../platform/http/plain-page.ts'
@@ -35,7 +36,7 @@ async function readReceipt(q: Queries, order: OrderRow, paidAt: string): Promise
     .where('order_id', '=', order.id)
     .orderBy('id')
     .execute()
-  const refunds = await readRefunds(q, order.id)
+  const refunds = await readRefunds(q, order)
   return {
     receipt_number: `${order.hub_id}-${order.id}`,
     order_id: order.id,
@@ -93,18 +94,27 @@ async function readPayments(q: Queries, orderId: number, paid_at: string): Promi
   }))
 }
 
-/** Refunds of the money that paid the order, oldest first. */
-async function readRefunds(q: Queries, orderId: number): Promise<Receipt['refunds']> {
+/**
+ * Refunds of the money that paid the order, oldest first. A failed refund is left out if a later one has taken its place or a
+ * person has paid it.
+ */
+async function readRefunds(
+  q: Queries,
+  order: Pick<OrderRow, 'id' | 'tax_total'>,
+): Promise<Receipt['refunds']> {
+  const { owed } = await readOwed(q, order)
   const rows = await q
     .selectFrom('refunds as r')
     .innerJoin('payments as p', 'p.id', 'r.payment_id')
-    .select(['r.amount', 'r.status', 'r.created_at'])
-    .where('r.order_id', '=', orderId)
+    .select(['r.id', 'r.amount', 'r.status', 'r.created_at'])
+    .where('r.order_id', '=', order.id)
     .where('p.is_late', '=', 0)
     .where('r.amount', '>', 0)
     .orderBy('r.id')
     .execute()
-  return rows.map(({ created_at, ...refund }) => ({ ...refund, created_at: timestamp(created_at) }))
+  return rows
+    .filter(({ id, status }) => status !== 'failed' || owed.some((one) => one.id === id))
+    .map(({ amount, status, created_at }) => ({ amount, status, created_at: timestamp(created_at) }))
 }
 
 /** A receipt as a page to print. */
