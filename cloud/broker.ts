@@ -29,7 +29,7 @@ export async function openBroker(config: CloudConfig, context: CloudContext) {
   const { db, runtime, log, settings } = context
   const { clock } = runtime
   // Before a new authority signs, the embedded broker must trust it.
-  const followMs = Math.max(1000, settings.hubAuthorityDelayMs / FOLLOWS)
+  const followMs = Math.min(MOST_FOLLOW_MS, Math.max(1000, settings.hubAuthorityDelayMs / FOLLOWS))
   const refusals = cloudRefusals(context)
   const budgets = openBudgets(config.limits.rules)
   const pems = readPems(config)
@@ -83,6 +83,8 @@ const KEEPING = 'the revocations of certificates, keys and roles'
 
 /** The embedded broker checks for another authority this many times before the authority signs: by default every 30 s. */
 const FOLLOWS = 120
+/** A retired authority may be one with a stolen key. */
+const MOST_FOLLOW_MS = 30_000
 
 /** The address and the certificate of the embedded broker. */
 const brokerAddress = (
@@ -201,11 +203,18 @@ const readPems = ({ MQTT_CERT, MQTT_KEY, MQTT_CA }: CloudConfig): Pems => ({
 /** A hub gets these authorities together with the cloud's own: two of them during a rotation. */
 const MAX_BROKER_CA = MAX_AUTHORITIES - 4096
 
-/** Throws a `UsageError` if hubs would refuse the authorities of the broker. */
-function sendable(ca: string): string {
-  if (ca.length <= MAX_BROKER_CA) return ca
+/** Why hubs would refuse the authorities of the broker. */
+function unsendable(ca: string): string | undefined {
+  if (ca.length <= MAX_BROKER_CA) return undefined
   const why = `has ${ca.length} characters, and hubs take at most ${MAX_BROKER_CA}`
-  throw new UsageError(`MQTT_CA: the file ${why}: name only the authorities of the broker`)
+  return `MQTT_CA: the file ${why}: name only the authorities of the broker`
+}
+
+/** Throws a `UsageError` if hubs would refuse them. */
+function sendable(ca: string): string {
+  const problem = unsendable(ca)
+  if (problem !== undefined) throw new UsageError(problem)
+  return ca
 }
 
 /** Reads renewed files without a restart: new connections use them. Keeps `pems` up to date. */
@@ -227,7 +236,9 @@ function followCertificates(
     clock,
     log,
     use(fresh) {
-      if (fresh.MQTT_CA !== undefined) sendable(fresh.MQTT_CA)
+      const problem = fresh.MQTT_CA && unsendable(fresh.MQTT_CA)
+      if (problem) log.error({}, `${problem}; the former authorities stay in use`)
+      if (problem) fresh = { ...fresh, MQTT_CA: pems.MQTT_CA }
       broker?.renewTls({ cert: fresh.MQTT_CERT, key: fresh.MQTT_KEY })
       Object.assign(pems, fresh)
       known.renew({ MQTT_CERT: fresh.MQTT_CERT, MQTT_CA: fresh.MQTT_CA })

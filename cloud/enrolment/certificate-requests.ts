@@ -16,7 +16,9 @@ export function certificateRequests(
   function next(): void {
     const [first] = waiting.values()
     if (!first) return
-    const [context, hubId, request, answer] = first
+    const [context, hubId, request, answer, canAnswer] = first
+    // A hub that asks again gets no second certificate for a while: a lost answer would cost it the first.
+    if (!canAnswer()) return waiting.clear()
     if (inProgress.size >= context.settings.hubCertificatesAtOnce) return
     waiting.delete(hubId)
     inProgress.add(hubId)

@@ -89,6 +89,8 @@ export interface HubDomain {
     hubId: number,
     request: CertificateRequest,
     answer: (answer: CertificateAnswer) => void,
+    /** Whether an answer could be sent now. */
+    canAnswer: () => boolean,
   ): void
   /** The whole state for a hub as the transaction sees it: the first entry of an epoch of its outbox (SPEC §4). */
   hubSnapshot(tx: Tx, context: CloudContext, hubId: number): Promise<CloudEntry>

@@ -271,8 +271,12 @@ export class Gateway {
     if (message.channel === 'result')
       return this.commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
     if (message.channel === 'certificate')
-      return this.#options.domain.certificateRequested(this.#context, hubId, message.body, (answer) =>
-        this.#publish(downTopic(hubId, 'certificate'), answer),
+      return this.#options.domain.certificateRequested(
+        this.#context,
+        hubId,
+        message.body,
+        (answer) => this.#publish(downTopic(hubId, 'certificate'), answer),
+        () => this.isConnected(),
       )
     if (message.channel === 'diagnosis') return this.diagnoses.onPart(hubId, message.body)
     if (message.channel === 'erased')

@@ -147,20 +147,20 @@ function noteSuspension({ running }: Context, memory: FridgeState): void {
   } satisfies FridgeState)
 }
 
-const FROZEN = 'its probe has repeated'
+/** The reason of a probe that repeats a value for hours. The next process reads the value in it. */
+const frozenAtText = (celsius: number): string => `its probe has repeated ${celsius} °C for hours`
+const FROZEN_AT = /^its probe has repeated (\S+) °C/
 
 /** An earlier process found the probe frozen: a value that stays the same proves nothing after a restart, either. */
 function inheritFrozen({ state, devices }: Context, number: number): void {
   const alarm = state.alarms.find({ code: 'fridge_unreadable', subject: fridgeSubject(number) })
-  if (alarm?.detail.startsWith(FROZEN))
-    devices.fridge(number).frozenAt = { why: alarm.detail, celsius: undefined }
+  const found = FROZEN_AT.exec(alarm?.detail ?? '')
+  if (found) devices.fridge(number).frozenAt = { why: alarm!.detail, celsius: Number(found[1]) }
 }
 
 /** Whether the probe repeats one value since an earlier process found it frozen. */
 function isStillFrozen({ frozenAt, meter }: FridgeState): boolean {
-  if (frozenAt === undefined || meter.same === undefined) return frozenAt !== undefined
-  frozenAt.celsius ??= meter.same.celsius
-  return frozenAt.celsius === meter.same.celsius
+  return frozenAt !== undefined && (meter.same === undefined || meter.same.celsius === frozenAt.celsius)
 }
 
 /**
@@ -207,7 +207,7 @@ function unreadOf(context: Context, number: number): { why: string | undefined; 
     // Later readings must start a new proof.
     fridge.meter = { ...meter, run: undefined }
     return {
-      why: isFrozenStill ? fridge.frozenAt!.why : `${FROZEN} ${meter.same?.celsius} °C for hours`,
+      why: isFrozenStill ? fridge.frozenAt!.why : frozenAtText(meter.same!.celsius),
       ms: undefined,
     }
   }
@@ -263,6 +263,11 @@ function noteAlarms(
   const subject = fridgeSubject(number)
   const { unreadable, meter, isInherited } = context.devices.fridge(number)
   const isKnown = unreadable !== undefined || proof !== undefined
+  // The next process must read that the probe is frozen, also if the alarm was raised for another reason.
+  const raisedFor =
+    context.state.alarms.find({ code: 'fridge_unreadable', subject })?.detail ?? unreadable ?? ''
+  if (FROZEN_AT.test(unreadable ?? '') && !FROZEN_AT.test(raisedFor))
+    setAlarm(context, 'fridge_unreadable', subject, false, '')
   if (isKnown) setAlarm(context, 'fridge_unreadable', subject, unreadable !== undefined, unreadable ?? '')
   if (unprovenForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')
   else if (

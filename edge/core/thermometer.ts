@@ -88,7 +88,7 @@ export function takeReport(
   const suspects =
     previous !== undefined && isNear(previous, reading, rules) ? [...meter.suspects, reading] : [reading]
   if (suspects.length < rules.agreeing)
-    return { ...noteReport(meter, false, at), ...repeated, suspects, fault: 'implausible' }
+    return { ...noteReport(meter, false, at), suspects, fault: 'implausible' }
   // The temperature has jumped: a new run starts.
   const fresh: Thermometer = { ...meter, ...repeated, suspects: [], run: undefined }
   return suspects.reduce((so, one) => believe(so, one, { limitCelsius, maxAgeMs }, rules), fresh)

@@ -11,7 +11,7 @@ const served = table.filter(([id]) => !id.startsWith('demo.'))
 
 let shared: TestCloud | undefined
 
-/** One cloud serves all tests: it refuses their requests before they change anything. Each test has new rate limits. */
+/** One cloud serves all tests: they ask only whether it refuses a name. Each test has new rate limits. */
 async function cloud(): Promise<TestCloud> {
   shared ??= await openCloud()
   shared.runtime.clock.advance(60_000)

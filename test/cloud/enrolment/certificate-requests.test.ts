@@ -7,22 +7,30 @@ import { virtualRuntime } from '../../world/clock.ts'
 import { testContext } from '../../world/context.ts'
 import { emptySqlite } from '../../world/database.ts'
 
-test('the cloud answers a few requests for certificates at once, each hub once, and all of them', async () => {
+async function world() {
   const underWay = new Set<Promise<void>>()
   const context = testContext(
     openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() }),
     virtualRuntime(),
     { underWay },
   )
-  const most = context.settings.hubCertificatesAtOnce
   const { certificateRequested } = certificateRequests({ brokerCa: () => undefined })
+  return { underWay, context, certificateRequested, most: context.settings.hubCertificatesAtOnce }
+}
+
+test('the cloud answers a few requests for certificates at once, each hub once, and all of them', async () => {
+  const { underWay, context, certificateRequested, most } = await world()
   const answers: { hubId: number; atOnce: number; answer: CertificateAnswer }[] = []
   const hubs = Array.from({ length: 3 * most }, (_, index) => index + 1)
   for (let asked = 0; asked < 2; asked += 1)
     for (const hubId of hubs)
-      certificateRequested(context, hubId, { ca: 'other' }, (answer) => {
-        answers.push({ hubId, answer, atOnce: underWay.size })
-      })
+      certificateRequested(
+        context,
+        hubId,
+        { ca: 'other' },
+        (answer) => void answers.push({ hubId, answer, atOnce: underWay.size }),
+        () => true,
+      )
   expect(underWay.size).toBe(most)
   await settled(context)
   expect(answers.map(({ hubId }) => hubId).toSorted((one, other) => one - other)).toEqual(hubs)
@@ -30,4 +38,21 @@ test('the cloud answers a few requests for certificates at once, each hub once, 
     expect(answer.ca).toContain('BEGIN CERTIFICATE')
     expect(atOnce).toBeLessThanOrEqual(most)
   }
+})
+
+test('no certificate is signed for a request that waits when the cloud has left the broker', async () => {
+  const { context, certificateRequested, most } = await world()
+  let isConnected = true
+  const answered: number[] = []
+  for (let hubId = 1; hubId <= 3 * most; hubId += 1)
+    certificateRequested(
+      context,
+      hubId,
+      { ca: 'other' },
+      () => void answered.push(hubId),
+      () => isConnected,
+    )
+  isConnected = false
+  await settled(context)
+  expect(answered).toHaveLength(most)
 })

@@ -53,3 +53,19 @@ test.each<[string, (bench: TestHub) => void]>([
   bench.run(20 * MINUTE)
   expect(unreadable().at(-1)).toBe('fridge_unreadable fridge 1 false')
 })
+
+test('a probe that is frozen while the alarm is open for another reason proves nothing after a restart', () => {
+  const { bench } = withFrozenProbe((hub) => {
+    // The controller of the fridge is silent for long: the alarm has this reason.
+    hub.fault('silent_port', 'cold', { for_ms: 8 * MINUTE })
+    hub.run(7 * MINUTE)
+  })
+  const unreadable = bench.entries('alarm').filter(({ code }) => code === 'fridge_unreadable')
+  expect(unreadable.map(({ raised, detail }) => [raised, detail.split(' ').slice(0, 3).join(' ')])).toEqual([
+    [true, 'its controller does'],
+    [true, 'its probe has'],
+  ])
+  bench.restart()
+  bench.run(20 * MINUTE)
+  expect(status(bench)?.temperature).toBe(null)
+})

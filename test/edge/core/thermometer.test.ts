@@ -111,3 +111,9 @@ describe('a probe with one exact value for hours', () => {
     expect(isFrozen(moved, { now, others: [lively], openedAt: HOUR }, frozen)).toBe(false)
   })
 })
+
+test('an outlier is no change of a value that repeats, and a believed reading is', () => {
+  const since = after([4, 4, 4]).same?.since
+  expect(after([4, 4, 20, 4]).same).toMatchObject({ celsius: 4, since, count: 3 })
+  expect(after([4, 4, 5, 4]).same).toMatchObject({ celsius: 4, since: 90 * SECOND })
+})
