@@ -50,8 +50,8 @@ export const hubDomain = ({
   hubsHeard: publishHubChanges,
   booksAreBehind,
   ...certificateRequests({ brokerCa }),
-  secretsErased: (context, hubId, answer) =>
-    background(context, 'secrets of a board', () => noteErased(context, hubId, answer)),
+  secretsErased: (context, hubId) =>
+    background(context, 'secrets of a board', () => noteErased(context, hubId)),
   hubSnapshot,
 })
 

@@ -1,6 +1,5 @@
 import { pagePolicy } from '../protocol/page-assets.ts'
 import type { CardProcessor } from './commerce/processors/processor.ts'
-import { readNextCell } from './gateway/draining.ts'
 import type { CloudContext } from './platform/context.ts'
 import type { PageOptions } from './platform/http/page.ts'
 
@@ -32,13 +31,5 @@ export const shopPage = (context: CloudContext, processor: Pick<CardProcessor, '
   async exists(path) {
     const [, hub] = /^(\d{1,10})(?:\/orders\/\d{1,10})?\/?$/.exec(path) ?? []
     return hub !== undefined && isHub(context, Number(hub))
-  },
-  /** The code at the door of a hub names its former cell. Orders stay there. */
-  async movedTo(path) {
-    const [, hub] = /^(\d{1,10})\/?$/.exec(path) ?? []
-    if (hub === undefined) return undefined
-    const found = context.db.kysely.selectFrom('hubs').select('next_cell').where('id', '=', Number(hub))
-    const next = readNextCell((await found.executeTakeFirst())?.next_cell ?? null)
-    return next && `${next.cloud}/shop/${next.hub_id}`
   },
 })

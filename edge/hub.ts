@@ -33,7 +33,6 @@ export interface HubOptions {
   isStart?: boolean
   desired?: (CoreDesired & Pick<DesiredStates, 'report' | 'onReport'>) | undefined
   description?: HardwareDescription
-  formerHubId?: CoreOptions['formerHubId']
   images?: CoreOptions['images']
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** Name and version for the hello. */
@@ -74,8 +73,12 @@ export function createHub(options: HubOptions): Hub {
       store.afterCommit(() => sync.sendHello())
     },
     openControllers(events) {
-      const parts = { hardware, openPort, runtime, log, settings: settings.links }
-      return (opened = createControllers(parts, events))
+      const controllers = createControllers(
+        { hardware, openPort, runtime, log, settings: settings.links },
+        events,
+      )
+      opened = controllers
+      return controllers
     },
     lastError: options.lastError,
     isStart: options.isStart ?? true,
@@ -83,7 +86,6 @@ export function createHub(options: HubOptions): Hub {
     isStalled: () => sync.isStalled(),
     ...(options.desired && { desired: options.desired }),
     ...(options.description && { description: options.description }),
-    formerHubId: options.formerHubId,
     ...(options.images && { images: options.images }),
     gpio,
     hardware,

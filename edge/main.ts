@@ -1,9 +1,10 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
 import './light-zod.ts'
+import { execFile } from 'node:child_process'
 import * as files from 'node:fs'
 import type { RequestListener } from 'node:http'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
@@ -24,8 +25,7 @@ import { makeBundle, redactorOf } from './diagnosis/bundle.ts'
 import { Diagnoser } from './diagnosis/diagnosis.ts'
 import { LogLines } from './diagnosis/log-lines.ts'
 import { erasing } from './enrolment/erase.ts'
-import { completeMove } from './enrolment/install.ts'
-import { beginOf, Renewal } from './enrolment/renewal.ts'
+import { beginOf, Renewal, type NewKey } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
@@ -33,7 +33,6 @@ import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
 import { lastErrorFile } from './last-error.ts'
 import { listen, metricsListener, type Listener } from './local-api/front.ts'
 import { lockJournal } from './open-hub.ts'
-import { doctorByProgram, moveByProgram, newKeyByProgram } from './programs.ts'
 import { createRecent } from './recent.ts'
 import { Resident } from './resident.ts'
 import { runProgram } from './run-program.ts'
@@ -43,6 +42,9 @@ import { mqttTransport } from './sync/mqtt-transport.ts'
 
 /** Time between the answer to a restart and the end of the service. */
 const RESTART_MS = 200
+
+/** Maximum time of another program of the hub. */
+const PROGRAM_MS = 20_000
 
 /** The lines of a hub without GPIO: no line can be read or driven. */
 const noGpio: GpioLines = {
@@ -55,12 +57,8 @@ const noGpio: GpioLines = {
 function program(): Promise<void> {
   let desired: DesiredStates | undefined
   const read = () =>
-    readConfig(process.argv.slice(2), process.env, (place) => {
-      if (!desired) {
-        completeMove(place)
-        desired = new DesiredStates(place.store)
-        desired.start()
-      }
+    readConfig(process.argv.slice(2), process.env, (store) => {
+      if (!desired) (desired = new DesiredStates(store)).start()
       return desired.overrides()
     })
   let result = read()
@@ -216,7 +214,7 @@ function followCertificates(
 }
 
 function hubTransport(
-  config: EdgeConfig,
+  { mqtt, hardware, store, certificateAgainMs }: EdgeConfig,
   parts: {
     runtime: Runtime
     log: Log
@@ -225,7 +223,6 @@ function hubTransport(
   },
   cloudTime: Resident['cloudTime'],
 ): OpenTransport {
-  const { mqtt, hardware, store, certificateAgainMs } = config
   const { runtime, log, certificates, restart } = parts
   const { known, pems } = certificates
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
@@ -259,12 +256,12 @@ function hubTransport(
     ca: () => (renewal ? [pems.MQTT_CA, renewal.ca(), ...rootCertificates].join('\n') : pems.MQTT_CA),
     onCertificate: known.sawBroker,
   })
-  const move = moveByProgram(config)
-  return erasing(
-    { hubId: hardware.hubId, store, clock: runtime.clock, log, move, restart },
-    renewal ? renewal.over(open) : open,
-  )
+  return erasing({ hubId: hardware.hubId, store, log, restart }, renewal ? renewal.over(open) : open)
 }
+
+/** Makes a key in a program of its own: the library for requests would keep 18 MB of this one. */
+const newKeyByProgram = async (): Promise<NewKey> =>
+  JSON.parse(await outputOf(['enrolment', 'enrol-main.js'], ['--new-key'])) as NewKey
 
 /** Answers requests for the log and for archives. `resident`: exists by the first request. */
 function diagnoserOf(
@@ -292,6 +289,21 @@ function diagnoserOf(
       doctor: doctorByProgram,
     })
   return new Diagnoser({ hubId: config.hardware.hubId, log, lines, redact, bundle })
+}
+
+/** The report of the doctor, from a program of its own, so that its checks never delay the hub. */
+const doctorByProgram = (): Promise<string> =>
+  outputOf(['doctor-main.js'], ['--json', ...process.argv.slice(2)])
+
+/** The output of another program of the hub, beside this one. A doctor that finds a fault has status 1. */
+function outputOf(path: readonly string[], args: readonly string[]): Promise<string> {
+  const program = join(dirname(process.argv[1]!), ...path)
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [program, ...args], { timeout: PROGRAM_MS }, (error, stdout, stderr) => {
+      if (stdout === '') reject(new Error(stderr || error?.message || 'no output', { cause: error }))
+      else resolve(stdout)
+    })
+  })
 }
 
 /** The secrets that no diagnosis contains. */

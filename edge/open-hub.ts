@@ -89,7 +89,6 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
         ...(certificates && { certificates }),
         desired,
         description: config.description,
-        formerHubId: config.formerHubId,
         images,
         ...(isStart !== undefined && { isStart }),
         ...(board && { board }),

@@ -1,19 +1,10 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { goesInClear } from '../../protocol/model/exposure.ts'
-import { mustErase, type StoredNextCell } from '../gateway/draining.ts'
-import { UsageError } from '../platform/settings/usage-error.ts'
+import { mustErase } from '../gateway/draining.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { revokeHub } from '../enrolment/enrol.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
-import {
-  COMMAND_LINE,
-  contextOf,
-  recordAct,
-  type CommandLine,
-  type Invocation,
-  type Options,
-} from './command-line.ts'
+import { COMMAND_LINE, contextOf, recordAct, type CommandLine } from './command-line.ts'
 import { claimPicture } from './hub-code.ts'
 import { findOwner, idOf, required, nameOf } from './options.ts'
 import { exportHub, writeExport } from './hub-export.ts'
@@ -66,10 +57,26 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
     },
   },
   retire: {
-    options: ['hub', 'to', 'as', 'code'],
+    options: ['hub'],
     flags: ['force'],
     positionals: ['hub'],
-    run: (invocation) => retire(invocation, runtime),
+    run({ db, settings, options }) {
+      const hubId = idOf(options, 'hub', "a hub's")
+      const force = options['force'] !== undefined
+      const context = contextOf({ db, settings }, runtime)
+      return db.transact(async (tx) => {
+        const before = await tx.q
+          .selectFrom('hubs')
+          .select('retired_at')
+          .where('id', '=', hubId)
+          .executeTakeFirst()
+        const { retiredAt, orders } = await retireHub(tx, context, { hubId, force, actor: COMMAND_LINE })
+        if (before?.retired_at === null)
+          await record(tx.q, runtime, 'hubs.retire', hubId, orders.length > 0 ? { orders } : undefined)
+        const secrets_erased = !(await mustErase(tx.q, hubId))
+        return { hub_id: hubId, retired_at: timestamp(retiredAt), secrets_erased }
+      })
+    },
   },
   export: {
     options: ['hub', 'to'],
@@ -82,42 +89,6 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
     },
   },
 })
-
-function retire({ db, settings, options }: Invocation, runtime: Runtime): Promise<unknown> {
-  const hubId = idOf(options, 'hub', "a hub's")
-  const force = options['force'] !== undefined
-  const next = nextCellOf(options)
-  const context = contextOf({ db, settings }, runtime)
-  return db.transact(async (tx) => {
-    const before = await tx.q
-      .selectFrom('hubs')
-      .select('retired_at')
-      .where('id', '=', hubId)
-      .executeTakeFirst()
-    const { retiredAt, orders } = await retireHub(tx, context, {
-      hubId,
-      force,
-      actor: COMMAND_LINE,
-      ...(next && { next }),
-    })
-    const detail = {
-      ...(orders.length > 0 && { orders }),
-      ...(next && { to: next.cloud, as: next.hub_id }),
-    }
-    if (before?.retired_at === null || next) await record(tx.q, runtime, 'hubs.retire', hubId, detail)
-    const secrets_erased = !(await mustErase(tx.q, hubId))
-    return { hub_id: hubId, retired_at: timestamp(retiredAt), secrets_erased }
-  })
-}
-
-/** The other cell of `--to URL --as ID --code CODE`. */
-function nextCellOf(options: Options): StoredNextCell | undefined {
-  if (['to', 'as', 'code'].every((name) => options[name] === undefined)) return undefined
-  const cloud = required(options, 'to').replace(/\/+$/, '')
-  if (!URL.canParse(cloud) || !/^https?:$/.test(new URL(cloud).protocol) || goesInClear(cloud))
-    throw new UsageError('--to must be the https address of a cell')
-  return { cloud, hub_id: idOf(options, 'as', "a hub's"), code: required(options, 'code') }
-}
 
 /** Decides which board may be a hub. */
 export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => ({

@@ -4,7 +4,6 @@ import { nameText } from '../../protocol/model/name-text.ts'
 import type { HubStatus } from '../../protocol/contract/owner-hubs.ts'
 import { TaxPercent, toMillipercent } from '../commerce/catalogue/pricing.ts'
 import { notSellingReason } from '../commerce/orders/intake.ts'
-import { readNextCell } from '../gateway/draining.ts'
 import { certificateOf } from '../gateway/hub-certificates.ts'
 import { hubState, shownHubStatus } from '../gateway/hub-state.ts'
 import { setDesired } from '../operations/controls/configuration.ts'
@@ -73,7 +72,6 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
     .where('id', '=', hub.owner_id)
     .executeTakeFirstOrThrow()
   const isDraining = hub.draining_until !== null && hub.draining_until > context.runtime.clock.now()
-  const next = readNextCell(hub.next_cell)
   const management = await q
     .selectFrom('hub_management')
     .select(['host', 'port', 'host_key'])
@@ -88,14 +86,6 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
     external_payments: hub.external_payments,
     retired_at: timestampOrNull(hub.retired_at),
     draining_until: timestampOrNull(isDraining ? hub.draining_until : null),
-    next_cell: next
-      ? {
-          address: next.cloud,
-          hub_id: next.hub_id,
-          has_moved: next.code === null,
-          error: next.error ?? null,
-        }
-      : null,
     desired_version: hub.desired_version,
     ...(await appliedState(q, hubId, hub.desired_version)),
     certificate: certificate

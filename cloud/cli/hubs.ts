@@ -50,7 +50,7 @@ Hubs and their owners:
       [--timezone ZONE] [--hardware FILE] [--setting NAME=VALUE …]
   larder hubs rename ID --name NAME
   larder hubs move ID --owner NAME
-  larder hubs retire ID [--force] [--to URL --as ID --code CODE]
+  larder hubs retire ID [--force]
   larder hubs export ID [--to DIR]
   larder hubs set-layout ID --hardware FILE
 
@@ -103,10 +103,6 @@ hub keeps its login until it has received the cancellations and reported its las
 prints draining_until, or null after that. If another person may have the hub, call renew-password before retire. The login
 then ends at once; an offline hub may still dispense the orders that it has.
 
-With --to the board moves to another cell: its address, the hub's number and claim code there (larder owners import prints the
-command). The board enrols there before it leaves. show prints next_cell with the reason of a failure. The board tries again
-each 10 minutes; repeat the command with another code to try at once.
-
 A retired or revoked board erases its secrets: certificate and key, tokens, settings of the cloud. It does so when the cloud
 receives its next message: at the embedded broker a connected board, at other brokers any board that the broker still accepts.
 After the board has confirmed it, secrets_erased is true. A password in the board's configuration stays, and is worth nothing.
@@ -120,8 +116,8 @@ ends within 5 seconds. The cloud ignores the hub until it is enrolled again or h
 compute the PINs of people from the digests on the board's card: renew these PINs at all hubs (larder people).
 
 logs prints the newest records of a hub's log, oldest first, one JSON object a line. --since is a number of seconds, minutes,
-hours or days (30s, 10m, 2h, 1d). The log has at most 10,000 records and 1 MiB, in the hub's memory. A killed
-hub begins a new log. --follow prints new records until the command is stopped. bundle writes a diagnostic archive without secrets (.tar.gz,
+hours or days (30s, 10m, 2h, 1d). The log has at most 10,000 records and 1 MiB, in the hub's memory. A hub that is killed
+begins a new log. --follow prints new records until the command is stopped. bundle writes a diagnostic archive without secrets (.tar.gz,
 at most 5 MiB): doctor, versions, last crash, settings, wire, journal and log. --to names its file (default: a file in
 the current folder). The service fetches both over MQTT, also if the hub's management port cannot be reached. It leaves half of
 a slow line to orders. The errors are hub_offline, and timeout if the hub does not answer for 30 seconds.
@@ -133,7 +129,7 @@ qr prints the address of the hub's shop and its QR code as SVG, for the hub's do
 address. --to also writes the SVG into a file.
 
 renew-password prints a new MQTT password. The embedded broker ends the session of the former password within 5 seconds.
---overlap keeps the former password valid for up to 168 hours. Configure the hub in that time. An external broker (MQTT_URL)
+--overlap keeps the former password valid for up to 168 hours, in which you configure the hub. An external broker (MQTT_URL)
 accepts the former password until its own password file changes. The command prints the line for that file.
 --old-password-file contains the former password: the command tries it at the broker. It fails unless the broker refuses the
 password. With --wait it prints the line first, and tries again until the broker refuses the password. A trial with a password

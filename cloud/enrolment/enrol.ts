@@ -3,9 +3,9 @@ import { randomHex } from '../../protocol/model/ids.ts'
 import { DAY_MS } from '../../protocol/model/times.ts'
 import type { Random, Runtime } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
-import type { CertificateAnswer, CertificateRequest, Erased } from '../../protocol/mqtt/session.ts'
+import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
-import { isToErase, readNextCell, type StoredNextCell } from '../gateway/draining.ts'
+import { isToErase } from '../gateway/draining.ts'
 import { latestRoot, readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { schedule } from '../platform/work/queue.ts'
@@ -289,41 +289,21 @@ export async function shutOut(tx: Tx, random: Random, hubId: number, at: number)
   await schedule(tx, 'hub.silent', hubId, at)
 }
 
-/**
- * A board has erased its secrets, has moved to another cell, or could not move. A message of a hub in service changes nothing.
- */
-export const noteErased = (
-  { db, runtime }: CloudContext,
-  hubId: number,
-  { hub_id: as, error }: Erased,
-): Promise<void> =>
+/** A board has erased its secrets. A message of a hub in service changes nothing. */
+export const noteErased = ({ db, runtime }: CloudContext, hubId: number): Promise<void> =>
   db.transact(async (tx) => {
-    await lockRow(tx, hubId)
-    const hub = await tx.q
-      .selectFrom('hubs')
-      .select('next_cell')
+    const { numUpdatedRows } = await tx.q
+      .updateTable('hubs')
+      .set({ secrets_erased_at: runtime.clock.now() })
       .where('id', '=', hubId)
       .where(isToErase)
       .executeTakeFirst()
-    if (!hub) return
-    const next = readNextCell(hub.next_cell)
-    const record = { actor: hubUser(hubId), hubId, object: hubUser(hubId) }
-    const store = (columns: object) => tx.q.updateTable('hubs').set(columns).where('id', '=', hubId).execute()
-    if (error !== undefined) {
-      // The board tries again and again.
-      if (!next || next.error === error) return
-      await store({ next_cell: JSON.stringify({ ...next, error }) })
-      const detail = { cloud: next.cloud, error }
-      return appendAudit(tx.q, runtime, { ...record, action: 'hubs.leave', result: 'failed', detail })
-    }
-    const erased = { secrets_erased_at: runtime.clock.now() }
-    if (next && as !== undefined) {
-      const { cloud } = next
-      await store({
-        ...erased,
-        draining_until: null,
-        next_cell: JSON.stringify({ cloud, hub_id: as, code: null } satisfies StoredNextCell),
-      })
-    } else await store(erased)
-    await appendAudit(tx.q, runtime, { ...record, action: 'hubs.secrets_erased', result: 'executed' })
+    if (numUpdatedRows === 0n) return
+    await appendAudit(tx.q, runtime, {
+      actor: hubUser(hubId),
+      action: 'hubs.secrets_erased',
+      hubId,
+      object: hubUser(hubId),
+      result: 'executed',
+    })
   })

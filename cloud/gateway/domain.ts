@@ -9,7 +9,7 @@ import type {
   StateEntry,
   StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
-import type { CertificateAnswer, CertificateRequest, Erased } from '../../protocol/mqtt/session.ts'
+import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
@@ -66,7 +66,7 @@ export interface HubDomain {
   /** The hub has no hardware description of the cloud, and reports its own. */
   applyHardwareEntry(tx: Tx, hubId: number, entry: HardwareEntry): Promise<void>
   /** A retired or revoked board has erased its secrets. */
-  secretsErased(context: CloudContext, hubId: number, answer: Erased): void
+  secretsErased(context: CloudContext, hubId: number): void
   /** The number of a hub's dead letters may have changed. */
   deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
   /** A part of the connection has stalled while the hub is online, with this error; undefined: it advances again. */

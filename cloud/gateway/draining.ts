@@ -1,5 +1,4 @@
-import { z } from 'zod'
-import type { Hello, NextCell, Welcome } from '../../protocol/mqtt/session.ts'
+import type { Hello, Welcome } from '../../protocol/mqtt/session.ts'
 import type { Tables } from '../platform/store/schema.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import type { ExpressionBuilder } from 'kysely'
@@ -46,46 +45,26 @@ export async function hubsToAsk(q: Queries, now: number): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Begins to drain a retired hub. Returns false for a hub that never sent a hello: it has nothing to deliver. */
-export async function startDraining(tx: Tx, hubId: number, until: number): Promise<boolean> {
-  const { numUpdatedRows } = await tx.q
+/** Begins to drain a retired hub. A hub that never sent a hello has nothing to deliver. */
+export async function startDraining(tx: Tx, hubId: number, until: number): Promise<void> {
+  await tx.q
     .updateTable('hubs')
     .set({ draining_until: until })
     .where('id', '=', hubId)
     .where('id', 'in', tx.q.selectFrom('hub_sessions').select('hub_id').where('hub_id', '=', hubId))
-    .executeTakeFirst()
-  return numUpdatedRows > 0n
+    .execute()
 }
 
-/** The other cell to which a retired hub moves (`hubs.next_cell`). */
-export const StoredNextCell = z.object({
-  /** Its address: `https://shop.example/c1`. */
-  cloud: z.string(),
-  /** The number of the hub there. */
-  hub_id: z.int(),
-  /** The hub's claim code there, which a board uses once. Null when the board has used it. */
-  code: z.string().nullable(),
-  /** Why the board could not move there. */
-  error: z.string().optional(),
-})
-export type StoredNextCell = z.infer<typeof StoredNextCell>
-
-export const readNextCell = (stored: string | null): StoredNextCell | undefined =>
-  stored === null ? undefined : StoredNextCell.parse(JSON.parse(stored))
-
-/**
- * Ends the logins of hubs whose hellos show that no entry is under way in either direction. Returns those that must move to
- * another cell first.
- */
+/** Ends the logins of hubs whose hellos show that no entry is under way in either direction. */
 export async function endDrained(
   tx: Tx,
   said: readonly { hubId: number; hello: Hello; welcome: Welcome }[],
-): Promise<{ hubId: number; next: NextCell }[]> {
+): Promise<void> {
   const delivered = said.filter(isDelivered).map(({ hubId }) => hubId)
-  if (delivered.length === 0) return []
-  const drained = await tx.q
-    .selectFrom('hubs')
-    .select(['id', 'next_cell'])
+  if (delivered.length === 0) return
+  await tx.q
+    .updateTable('hubs')
+    .set({ draining_until: null })
     .where('id', 'in', delivered)
     .where((eb) =>
       eb.not(
@@ -99,14 +78,6 @@ export async function endDrained(
       ),
     )
     .execute()
-  const moving = drained.flatMap(({ id, next_cell }) => {
-    const next = readNextCell(next_cell)
-    return next && next.code !== null ? [{ hubId: id, next: { cloud: next.cloud, code: next.code } }] : []
-  })
-  const ended = drained.map(({ id }) => id).filter((id) => !moving.some(({ hubId }) => hubId === id))
-  if (ended.length > 0)
-    await tx.q.updateTable('hubs').set({ draining_until: null }).where('id', 'in', ended).execute()
-  return moving
 }
 
 const isDelivered = ({ hello, welcome: { ledger, outbox } }: { hello: Hello; welcome: Welcome }): boolean =>

@@ -4,7 +4,6 @@ import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
 import { Ask, Gone, Handed, Here, HubClock, Nudge } from '../../protocol/mqtt/between-clouds.ts'
 import { cloudTopics, downTopic, parseUpTopic, type CloudChannel } from '../../protocol/mqtt/topics.ts'
 import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
-import type { NextCell } from '../../protocol/mqtt/session.ts'
 import type { ChangingTransport, MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { cloudRefusals, type CloudRefusals } from '../platform/refusals.ts'
@@ -80,8 +79,7 @@ export class Gateway {
   readonly #hails = new Set<Cancel>()
   /** Hubs whose clock another process has requested and that have not reported it yet. */
   readonly #asked = new Set<number>()
-  readonly erase = (hubId: number, next?: NextCell): void =>
-    void this.#publish(downTopic(hubId, 'erase'), { next })
+  readonly erase = (hubId: number): void => void this.#publish(downTopic(hubId, 'erase'), {})
 
   constructor(options: GatewayOptions) {
     const { context, domain, processId } = options
@@ -279,8 +277,7 @@ export class Gateway {
         () => this.isConnected(),
       )
     if (message.channel === 'diagnosis') return this.diagnoses.onPart(hubId, message.body)
-    if (message.channel === 'erased')
-      return this.#options.domain.secretsErased(this.#context, hubId, message.body)
+    if (message.channel === 'erased') return this.#options.domain.secretsErased(this.#context, hubId)
     this.#linkOf(hubId).receive(message)
     if (this.#asked.has(hubId)) this.#tellClock(hubId)
   }

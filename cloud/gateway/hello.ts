@@ -1,10 +1,4 @@
-import type {
-  Hello,
-  NextCell,
-  ReceiverPosition,
-  SenderPosition,
-  Welcome,
-} from '../../protocol/mqtt/session.ts'
+import type { Hello, ReceiverPosition, SenderPosition, Welcome } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
@@ -20,8 +14,8 @@ export interface HelloContext {
   domain: HubDomain
   leases: LeaseKeeper
   refusals: CloudRefusals
-  /** Orders a retired or revoked board to erase its secrets, or first to move to another cell. */
-  erase: (hubId: number, next?: NextCell) => void
+  /** Orders a retired or revoked board to erase its secrets. */
+  erase: (hubId: number) => void
 }
 
 /**
@@ -89,8 +83,10 @@ export async function answerHellos(
         clock: { wall: now },
       } satisfies Welcome,
     }))
-    const draining = answers.filter(({ hubId }) => sessions.get(hubId)!.isDraining)
-    for (const { hubId, next } of await endDrained(tx, draining)) erase(hubId, next)
+    await endDrained(
+      tx,
+      answers.filter(({ hubId }) => sessions.get(hubId)!.isDraining),
+    )
     return new Map(answers.map(({ hubId, welcome }) => [hubId, welcome]))
   })
 }

@@ -5,7 +5,7 @@ import {
   Ack,
   Batch,
   CertificateRequest,
-  Erased,
+  Erase,
   Heartbeat,
   Hello,
   Presence,
@@ -25,7 +25,7 @@ export const upSchemas = {
   storage: StorageReport,
   certificate: CertificateRequest,
   diagnosis: DiagnosisPart,
-  erased: Erased,
+  erased: Erase,
 } satisfies Record<UpChannel, z.ZodType>
 
 export type HubMessage = {

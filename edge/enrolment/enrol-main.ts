@@ -8,7 +8,6 @@ import { z } from 'zod'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { problemOf } from '../../protocol/model/system-error.ts'
 import { enrol, makeKey } from './enrol.ts'
-import { prepareMove } from './move.ts'
 
 const USAGE = `Usage: larder enroll --cloud URL --code CODE [--config FILE]
 
@@ -38,14 +37,12 @@ function settingsIn(config: string | undefined) {
 function read() {
   try {
     const text = { type: 'string' } as const
-    const { values } = parseArgs({
-      options: { cloud: text, code: text, config: text, move: { type: 'boolean' } },
-    })
-    const { cloud, code, config, move = false } = values
+    const { values } = parseArgs({ options: { cloud: text, code: text, config: text } })
+    const { cloud, code, config } = values
     if (!cloud || !code) throw new Error('--cloud and --code are needed')
     if (!/^https?:\/\/[^/]/.test(cloud) || !URL.canParse(cloud))
       throw new Error('--cloud must be an http(s) address')
-    return { cloud, code, config, move }
+    return { cloud, code, config }
   } catch (error) {
     throw new WrongUsage((error as Error).message, { cause: error })
   }
@@ -56,10 +53,8 @@ try {
   // The hub's service asks for the key of a renewal: a program that ends gives back the memory.
   else if (process.argv.includes('--new-key')) process.stdout.write(JSON.stringify(await makeKey()))
   else {
-    const { cloud, code, config, move } = read()
-    const options = { cloud, code, ...settingsIn(config), runtime: systemRuntime() }
-    // The hub's service moves to another cell: it still uses its files.
-    const enrolled = await (move ? prepareMove(options) : enrol(options))
+    const { cloud, code, config } = read()
+    const enrolled = await enrol({ cloud, code, ...settingsIn(config), runtime: systemRuntime() })
     process.stdout.write(`${JSON.stringify(enrolled, null, 2)}\n`)
   }
 } catch (error) {

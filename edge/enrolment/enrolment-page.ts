@@ -3,13 +3,12 @@ import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { listen, type ListenOptions } from '../local-api/front.ts'
 import { superviseBy, type Notify } from '../supervision.ts'
-import { enrol } from './enrol.ts'
-import type { HubPlace } from './enrolment.ts'
+import { enrol, type EnrolOptions } from './enrol.ts'
 
 export interface EnrolmentPageOptions {
   /** Where the page is served. */
   local: Pick<ListenOptions, 'host' | 'port' | 'bounds' | 'cert' | 'key'>
-  place: HubPlace
+  place: Pick<EnrolOptions, 'store' | 'hardware'>
   runtime: Runtime
   log: Log
   notify: Notify

@@ -166,27 +166,8 @@ export const CertificateAnswer = z.object({
 })
 export type CertificateAnswer = z.infer<typeof CertificateAnswer>
 
-/** Another cell, and the claim code of the hub there. */
-export const NextCell = z.object({
-  cloud: z.url({ protocol: /^https?$/ }).max(500),
-  code: z.string().max(32),
-})
-export type NextCell = z.infer<typeof NextCell>
-
-/** Cloud → hub: a retired or revoked board must erase its secrets; with `next` it first enrols there (SPEC §2). */
-export const Erase = z.object({ next: NextCell.optional() })
-export type Erase = z.infer<typeof Erase>
-
-/** Maximum length of the reason of a failed move. */
-export const MAX_ERROR = 300
-
-/** Hub → cloud: it has. With `error` it could not move, and has erased nothing. */
-export const Erased = z.object({
-  /** Its number in the other cell. */
-  hub_id: z.int().min(1).optional(),
-  error: z.string().max(MAX_ERROR).optional(),
-})
-export type Erased = z.infer<typeof Erased>
+/** Cloud → hub: a retired or revoked board must erase its secrets. Hub → cloud: it has (SPEC §2). */
+export const Erase = z.object({})
 
 /** A batch of contiguous entries of one stream, in either direction. `Body` is validated for each entry (I8). */
 export const Batch = z.object({

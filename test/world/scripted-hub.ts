@@ -6,7 +6,6 @@ import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type {
   Ack,
   Batch,
-  Erase,
   Hail,
   Hello,
   Later,
@@ -57,8 +56,6 @@ export class ScriptedHub {
   welcomes: Welcome[] = []
   hails: Hail[] = []
   acks: Ack[] = []
-  /** Orders to erase the secrets of the board. */
-  readonly erases: Erase[] = []
   batches: Batch[] = []
   commands: Command[] = []
   /** Answers commands, if it is set. */
@@ -172,11 +169,9 @@ export class ScriptedHub {
         return this.#onBatch(message as Batch)
       case 'command':
         return this.#onCommand(message as Command)
-      case 'erase':
-        this.erases.push(message as Erase)
-        return
       case 'diagnosis':
-        // As a hub of the version before, which does not know it.
+      case 'erase':
+        // As a hub of the version before, which does not know them.
         return
       case 'certificate':
       case undefined:

@@ -5,7 +5,7 @@ import { lockOrder } from '../../commerce/orders/order-rows.ts'
 import { endRetired } from '../../commerce/refunds/undelivered.ts'
 import { handOverAlarms } from '../../events/alarms/hand-over-alarms.ts'
 import { endSession } from '../../gateway/hub-certificates.ts'
-import { startDraining, type StoredNextCell } from '../../gateway/draining.ts'
+import { startDraining } from '../../gateway/draining.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { revokeRole } from '../../platform/credentials/roles.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -139,14 +139,10 @@ async function takeFromInvitations(tx: Tx, hubId: number): Promise<void> {
 export async function retireHub(
   tx: Tx,
   context: CloudContext,
-  { hubId, force, actor, next }: { hubId: number; force: boolean; actor: string; next?: StoredNextCell },
+  { hubId, force, actor }: { hubId: number; force: boolean; actor: string },
 ): Promise<{ retiredAt: number; orders: number[] }> {
   const hub = await lockHub(tx, hubId)
-  if (hub.retired_at !== null) {
-    if (next) await sendAway(tx, context, hubId, next)
-    return { retiredAt: hub.retired_at, orders: [] }
-  }
-  if (next) await requireSettled(tx, hubId)
+  if (hub.retired_at !== null) return { retiredAt: hub.retired_at, orders: [] }
   const orders = await ordersInFlight(tx, hubId)
   if (orders.length > 0 && !force)
     throw inFlight(hubId, orders, 'wait for their end, or cancel and refund them with --force')
@@ -164,68 +160,8 @@ export async function retireHub(
     await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
   await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })
   await handOverAlarms(tx, context, { hubId, newOwner: null })
-  if (next) await sendAway(tx, context, hubId, next)
   await endSession(tx, hubId, retiredAt)
   return { retiredAt, orders }
-}
-
-/**
- * A retired hub keeps its login until its board has moved to another cell, at the latest until the end of its draining. A
- * repetition replaces a claim code that could not be used. Throws if the board has left or has erased its secrets.
- */
-async function sendAway(
-  tx: Tx,
-  { runtime, settings }: CloudContext,
-  hubId: number,
-  next: StoredNextCell,
-): Promise<void> {
-  const { numUpdatedRows } = await tx.q
-    .updateTable('hubs')
-    .set({ next_cell: JSON.stringify(next) })
-    .where('id', '=', hubId)
-    .where('secrets_erased_at', 'is', null)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst()
-  if (numUpdatedRows === 0n)
-    throw new Error(
-      `the board of hub ${hubId} has moved, has erased its secrets or is revoked: enrol it by hand`,
-    )
-  if (!(await startDraining(tx, hubId, runtime.clock.now() + settings.hubDrainMs)))
-    throw new Error(`no board has ever been hub ${hubId}: enrol one in the other cell by hand`)
-}
-
-/** A board that moves begins a new journal. Throws if the present one has what the next cell must know. */
-async function requireSettled({ q }: Tx, hubId: number): Promise<void> {
-  const bins = await q
-    .selectFrom('hub_bins')
-    .select('bin')
-    .where('hub_id', '=', hubId)
-    .where('state', 'in', ['held', 'left_behind', 'open'])
-    .execute()
-  if (bins.length > 0)
-    throw new Error(
-      `empty and close these bins of hub ${hubId} first: ${bins.map(({ bin }) => bin).join(', ')}`,
-    )
-  const fridges = await q
-    .selectFrom('hub_fridge_states')
-    .select('fridge')
-    .where('hub_id', '=', hubId)
-    .where('state', 'in', ['warm', 'shutoff'])
-    .execute()
-  if (fridges.length > 0)
-    throw new Error(
-      `these fridges of hub ${hubId} are or were too warm, and a person must check them first: ${fridges.map(({ fridge }) => fridge).join(', ')}`,
-    )
-  const unknown = await q
-    .selectFrom('unknown_operations')
-    .select('operation_id')
-    .where('hub_id', '=', hubId)
-    .where('settled_at', 'is', null)
-    .execute()
-  if (unknown.length > 0)
-    throw new Error(
-      `settle ${counted(unknown.length, 'operation')} of hub ${hubId} with unknown outcome first (larder operations list)`,
-    )
 }
 
 /** Whether the cloud has sent entries that the hub has not acknowledged, such as the cancellation of an order that has ended. */

@@ -171,7 +171,6 @@ export const numberedMigrations: readonly NumberedMigration[] = [
     },
     concurrently: ['refunds_settled_once'],
   },
-  { name: '0013-next-cell', statements: () => ['alter table hubs add column next_cell text'] },
 ]
 
 /** The statement that creates a table. INT: an integer of 64 bits. */

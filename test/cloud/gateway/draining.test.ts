@@ -103,29 +103,3 @@ test('a hub that has never said hello has no login after it was retired', async 
     .executeTakeFirstOrThrow()
   expect(await stillHolds(db.kysely, runtime.clock.now(), { hubId: 1, digest })).toBe(false)
 })
-
-test('a retired hub that moves to another cell gets the order when its streams are drained, again after each hello, and keeps its login until then', async () => {
-  const { world, cloud, hub, hasLogin, settle } = await retiredOffline()
-  const next = { cloud: 'https://shop.example/c1', code: 'K7QM2XRA' }
-  const { db } = cloud.context
-  const stored = JSON.stringify({ ...next, hub_id: 100_000_001 })
-  await db.kysely.updateTable('hubs').set({ next_cell: stored }).where('id', '=', 1).execute()
-  hub.append(alarm('fell while offline'))
-  hub.connect()
-  await settle()
-  // The hub has not reported its last entry.
-  expect([hub.erases, await hasLogin()]).toEqual([[], true])
-  hub.sendEntries()
-  await settle()
-  expect([hub.erases[0], await hasLogin()]).toEqual([{ next }, true])
-  const { length } = hub.erases
-  hub.connect()
-  await world.pass(SETTLED)
-  expect(hub.erases.length).toBeGreaterThan(length)
-  await db.kysely
-    .updateTable('hubs')
-    .set({ next_cell: JSON.stringify({ ...next, hub_id: 100_000_001, code: null }) })
-    .execute()
-  await settle()
-  expect(await hasLogin()).toBe(false)
-})

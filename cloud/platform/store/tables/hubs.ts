@@ -81,8 +81,6 @@ export const hubTables = {
     created_at: instant.fixed,
     /** The last day, at the hub, of which the morning mails were queued. */
     morning_mail_on: text.nullable,
-    /** JSON: `StoredNextCell`, of a retired hub that moves to another cell. */
-    next_cell: text.nullable,
   })
     .index('hubs_by_owner', ['owner_id'])
     .index('hubs_draining', ['draining_until'], 'draining_until is not null')
