@@ -57,12 +57,12 @@ test('a repetition of one unit that fails takes that unit over, so that the sum 
   expect(owed(bothFail, one, { ...one, status: 'succeeded' }, { ...one, status: 'succeeded' })).toEqual([])
 })
 
-test('a smaller refund of the whole order leaves the rest of a larger one that failed', () => {
+test('after a smaller refund of the whole order the rest of the failed refund is owed', () => {
   const whole = { line: null, amount: 4 * UNIT, status: 'failed' } as const
   expect(owed(whole, { line: null, amount: 100, status: 'succeeded' })).toEqual(['1: 0, 984'])
 })
 
-test('a refund that the service owes takes over its own earlier ones, and only its amount of those that a person requested', () => {
+test('a due refund takes over earlier due refunds, and its own amount of a refund that a person requested', () => {
   const due = { line: 1, units: 1, status: 'failed', reason: 'short' } as const
   expect(owed(bothFail, due)).toEqual(['2: 1, 271'])
   expect(owed({ ...bothFail, reason: 'customer' }, { ...due, status: 'succeeded' })).toEqual(['1: 1, 271'])
@@ -77,7 +77,7 @@ test('refunds of another line, earlier refunds, and those of the bank or the pro
   ])
 })
 
-test('a settlement takes over its refund and no other, whatever its amount', () => {
+test('a settlement takes over exactly its refund, whatever its amount', () => {
   const other = { line: 2, units: 1, status: 'failed' } as const
   expect(owed(bothFail, other, { line: 1, amount: 500, status: 'succeeded', settles: 1 })).toEqual([
     '2: 1, 271',
