@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { pagePolicy, pageAssets } from '../../../../protocol/page-assets.ts'
+import { pageAssets } from '../../../../protocol/page-assets.ts'
+import { policyWithPictures } from '../../../../cloud/shop-page.ts'
 import { openService } from '../../../world/service.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
 import { emptySqlite } from '../../../world/database.ts'
@@ -31,7 +32,7 @@ test('every path below the console shows its page, with absolute links and a str
       200,
       '<script src="/mount/console/main-1a2b.js"></script>',
     ])
-    expect(answer.headers.get('Content-Security-Policy')).toBe(pagePolicy)
+    expect(answer.headers.get('Content-Security-Policy')).toBe(policyWithPictures)
     expect(answer.headers.get('Cache-Control')).toBe('no-store')
   }
 })
