@@ -238,10 +238,9 @@ function followCertificates(
     use(fresh) {
       const problem = fresh.MQTT_CA && unsendable(fresh.MQTT_CA)
       if (problem) log.error({}, `${problem}; the former authorities stay in use`)
-      if (problem) fresh = { ...fresh, MQTT_CA: pems.MQTT_CA }
       broker?.renewTls({ cert: fresh.MQTT_CERT, key: fresh.MQTT_KEY })
-      Object.assign(pems, fresh)
-      known.renew({ MQTT_CERT: fresh.MQTT_CERT, MQTT_CA: fresh.MQTT_CA })
+      Object.assign(pems, fresh, problem && { MQTT_CA: pems.MQTT_CA })
+      known.renew({ MQTT_CERT: pems.MQTT_CERT, MQTT_CA: pems.MQTT_CA })
     },
   })
 }

@@ -50,8 +50,8 @@ export interface FridgeState {
   isInherited: boolean
   /** The suspensions of the process until the readings of `meter`. */
   suspensions: number
-  /** The value that the probe repeated for hours in an earlier process: its alarm is still open. */
-  frozenAt: { why: string; celsius: number | undefined } | undefined
+  /** The value in degrees Celsius that the probe repeated for hours in an earlier process: its alarm is still open. */
+  frozenAt: number | undefined
 }
 
 /**

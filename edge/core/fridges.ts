@@ -155,12 +155,12 @@ const FROZEN_AT = /^its probe has repeated (\S+) °C/
 function inheritFrozen({ state, devices }: Context, number: number): void {
   const alarm = state.alarms.find({ code: 'fridge_unreadable', subject: fridgeSubject(number) })
   const found = FROZEN_AT.exec(alarm?.detail ?? '')
-  if (found) devices.fridge(number).frozenAt = { why: alarm!.detail, celsius: Number(found[1]) }
+  if (found) devices.fridge(number).frozenAt = Number(found[1])
 }
 
 /** Whether the probe repeats one value since an earlier process found it frozen. */
 function isStillFrozen({ frozenAt, meter }: FridgeState): boolean {
-  return frozenAt !== undefined && (meter.same === undefined || meter.same.celsius === frozenAt.celsius)
+  return frozenAt !== undefined && (meter.same === undefined || meter.same.celsius === frozenAt)
 }
 
 /**
@@ -196,20 +196,16 @@ export function maxAgeMs({ devices, settings, layout }: Context, fridge: number)
 /** Why the fridge has no valid reading, as text. `ms`: milliseconds until the last reading expires. */
 function unreadOf(context: Context, number: number): { why: string | undefined; ms: number | undefined } {
   const { devices, layout, runtime, settings } = context
-  const { meter, watchedSince, openedAt } = devices.fridge(number)
+  const fridge = devices.fridge(number)
+  const { meter, watchedSince, openedAt } = fridge
   const now = runtime.clock.monotonic()
   const others = layout.fridges
-    .filter((fridge) => fridge.number !== number)
-    .map((fridge) => devices.fridge(fridge.number).meter)
-  const fridge = devices.fridge(number)
-  const isFrozenStill = isStillFrozen(fridge)
-  if (isFrozenStill || isFrozen(meter, { now, others, openedAt }, settings.frozen)) {
+    .filter((other) => other.number !== number)
+    .map((other) => devices.fridge(other.number).meter)
+  if (isStillFrozen(fridge) || isFrozen(meter, { now, others, openedAt }, settings.frozen)) {
     // Later readings must start a new proof.
     fridge.meter = { ...meter, run: undefined }
-    return {
-      why: isFrozenStill ? fridge.frozenAt!.why : frozenAtText(meter.same!.celsius),
-      ms: undefined,
-    }
+    return { why: frozenAtText(fridge.frozenAt ?? meter.same!.celsius), ms: undefined }
   }
   fridge.frozenAt = undefined
   const validUntil = (meter.last?.at ?? watchedSince ?? now) + maxAgeMs(context, number)
@@ -263,10 +259,9 @@ function noteAlarms(
   const subject = fridgeSubject(number)
   const { unreadable, meter, isInherited } = context.devices.fridge(number)
   const isKnown = unreadable !== undefined || proof !== undefined
-  // The next process must read that the probe is frozen, also if the alarm was raised for another reason.
-  const raisedFor =
-    context.state.alarms.find({ code: 'fridge_unreadable', subject })?.detail ?? unreadable ?? ''
-  if (FROZEN_AT.test(unreadable ?? '') && !FROZEN_AT.test(raisedFor))
+  const raised = context.state.alarms.find({ code: 'fridge_unreadable', subject })
+  // The next process reads in the alarm that the probe is frozen: an alarm for another reason is raised again.
+  if (raised && FROZEN_AT.test(unreadable ?? '') && !FROZEN_AT.test(raised.detail))
     setAlarm(context, 'fridge_unreadable', subject, false, '')
   if (isKnown) setAlarm(context, 'fridge_unreadable', subject, unreadable !== undefined, unreadable ?? '')
   if (unprovenForMs === undefined) setAlarm(context, 'fridge_warm', subject, false, '')

@@ -257,7 +257,7 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
   invalid_amount: {
     cause:
       'The amount is not between 1 and the rest that can be refunded. A settlement has the amount that is owed.',
-    cure: 'Read the order. Leave `amount` out to refund the rest. Settle `details.owed`, if the customer got that.',
+    cure: 'Read the order. Leave `amount` out to refund the rest. Settle `details.owed` if you pay the customer this amount.',
   },
   invalid_destination: {
     cause: 'The destination is not “Bank Account”, or `destination` and `refund_destination` differ.',

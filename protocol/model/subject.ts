@@ -7,8 +7,9 @@ export const deviceSubject = (device: string): string => device.replace('-', ' '
 export const binSubject = (number: number): string => `bin ${number}`
 export const cabinetSubject = (number: number): string => `cabinet ${number}`
 export const fridgeSubject = (number: number): string => `fridge ${number}`
-/** `row 2/1/4`: cabinet, shelf, row. */
-export const rowSubject = ({ cabinet, shelf, row }: Location): string => `row ${cabinet}/${shelf}/${row}`
+/** `2/1/4`: cabinet, shelf, row. */
+export const placeText = ({ cabinet, shelf, row }: Location): string => `${cabinet}/${shelf}/${row}`
+export const rowSubject = (place: Location): string => `row ${placeText(place)}`
 /** The row of a subject; undefined for any other subject. */
 export function rowOfSubject(subject: string): Location | undefined {
   const [, cabinet, shelf, row] = /^row (\d+)\/(\d+)\/(\d+)$/.exec(subject) ?? []

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 
 /**
- * Below the ports that Linux gives to outgoing connections (32768 and above): one of these can be taken by any
- * connection between the choice of the port and the start of the program that listens there.
+ * Linux gives the ports from 32768 to outgoing connections. A connection could take such a port after a test has chosen
+ * it, before the program listens there. The tests choose lower ports.
  */
 const FIRST_PORT = 10_000
 const PORTS_OF_A_WORKER = 700

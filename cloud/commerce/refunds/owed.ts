@@ -13,7 +13,6 @@ type KnownRefund = Pick<
   | 'tax'
   | 'reason'
   | 'status'
-  | 'failure_reason'
   | 'failed_after'
   | 'settles'
 >

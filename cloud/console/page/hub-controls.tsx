@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { counted } from '../../../protocol/model/counted.ts'
+import { placeText } from '../../../protocol/model/subject.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { sentenceOf } from '../../../protocol/ui/picture-model.ts'
@@ -181,7 +182,7 @@ function RowActs({ hub, cabinet }: { hub: HubView; cabinet: number }): JSX.Eleme
   const at = rows[chosen]
   if (!at) return null
   const query = { hub: hub.id, ...at }
-  const facing = hub.facings.find((one) => keyOf(one) === keyOf(at))
+  const facing = hub.facings.find((one) => placeText(one) === placeText(at))
   // Without the right to read the stock it is unknown whether the row is blocked.
   const blocks = facing ? ([facing.blocked ? 'unblock' : 'block'] as const) : (['block', 'unblock'] as const)
   return (
@@ -194,18 +195,18 @@ function RowActs({ hub, cabinet }: { hub: HubView; cabinet: number }): JSX.Eleme
           onChange={({ currentTarget }) => choose(Number(currentTarget.value))}
         >
           {rows.map((one, index) => (
-            <option key={keyOf(one)} value={index}>
-              {[keyOf(one), productAt(hub, one)].filter(Boolean).join(' ')}
+            <option key={placeText(one)} value={index}>
+              {[placeText(one), productAt(hub, one)].filter(Boolean).join(' ')}
             </option>
           ))}
         </select>
       </label>
-      <Act text="Turn it once" about={`row ${keyOf(at)}`} run={() => testRow(query)} />
+      <Act text="Turn it once" about={`row ${placeText(at)}`} run={() => testRow(query)} />
       {blocks.map((what) => (
         <Act
           key={what}
           text={what === 'block' ? 'Block' : 'Unblock'}
-          about={`row ${keyOf(at)}`}
+          about={`row ${placeText(at)}`}
           run={() => ask(`POST /owners/controls/${what}_row`, { query })}
         />
       ))}
@@ -214,11 +215,10 @@ function RowActs({ hub, cabinet }: { hub: HubView; cabinet: number }): JSX.Eleme
 }
 
 type Place = Pick<HubView['facings'][number], 'cabinet' | 'shelf' | 'row'>
-const keyOf = ({ cabinet, shelf, row }: Place): string => `${cabinet}/${shelf}/${row}`
 
 /** The name of the product in a row, if the role includes it. */
 function productAt({ facings, products }: HubView, at: Place): string | undefined {
-  const id = facings.find((one) => keyOf(one) === keyOf(at))?.product_id
+  const id = facings.find((one) => placeText(one) === placeText(at))?.product_id
   return products.find((one) => one.id === id)?.name
 }
 

@@ -156,7 +156,7 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
   )
 }
 
-/** Refunds that the processor rejected. A person who paid the customer in another way records it here. */
+/** Refunds that the processor rejected. A person records here which ones are paid to the customer in another way. */
 function FailedRefunds({ order }: { order: OrderEvidence }): JSX.Element | null {
   const { id, hub_id, failed_refunds: failed, currency } = order
   const [reason, setReason] = useState('')

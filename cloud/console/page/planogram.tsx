@@ -3,6 +3,7 @@ import { Download, Package, Upload } from 'lucide'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { amountOf, amountText, unitsOf } from '../../../protocol/model/money.ts'
+import { placeText } from '../../../protocol/model/subject.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
@@ -28,8 +29,6 @@ const views = {
 } as const
 type View = keyof typeof views
 
-const keyOf = ({ cabinet, shelf, row }: Place): string => `${cabinet}/${shelf}/${row}`
-
 /** The rows of a hub with their products: counts, prices, blocks; import and export. */
 export function PlanogramPage({ id }: { id: number }): JSX.Element {
   const { query } = address.value
@@ -38,7 +37,7 @@ export function PlanogramPage({ id }: { id: number }): JSX.Element {
   const found = useData(() => readPlaces(id), [id])
   const isShown = (place: Place): boolean =>
     (views[view] ?? views.all).isShown(place) &&
-    `${keyOf(place)} ${place.name} ${place.upc}`.toLowerCase().includes(sought)
+    `${placeText(place)} ${place.name} ${place.upc}`.toLowerCase().includes(sought)
   return (
     <Loaded of={found} missing="There is no such hub">
       {({ hub, places }) => {
@@ -82,7 +81,12 @@ export function PlanogramPage({ id }: { id: number }): JSX.Element {
                     {shown
                       .filter((place) => place.cabinet === cabinet)
                       .map((place) => (
-                        <PlaceLine key={keyOf(place)} hub={id} place={place} isRefill={view === 'refill'} />
+                        <PlaceLine
+                          key={placeText(place)}
+                          hub={id}
+                          place={place}
+                          isRefill={view === 'refill'}
+                        />
                       ))}
                   </ul>
                 </Card>
@@ -108,7 +112,7 @@ function PlaceLine({ hub, place, isRefill }: LineProps): JSX.Element {
   const mayWrite = can('inventory:write', hub)
   const isLow = quantity <= capacity / 4
   return (
-    <li class="border-b border-base-300 py-2" data-place={keyOf(place)}>
+    <li class="border-b border-base-300 py-2" data-place={placeText(place)}>
       <div class="flex gap-3 items-center">
         {image_url === '' ? (
           <span class="size-10 grid place-items-center quiet">
@@ -120,7 +124,7 @@ function PlaceLine({ hub, place, isRefill }: LineProps): JSX.Element {
         <div class="grow min-w-0">
           <p class="font-medium break-words">{name}</p>
           <p class="text-sm quiet">
-            row {keyOf(place)}, {money(price, place.currency)}
+            row {placeText(place)}, {money(price, place.currency)}
             {blocked && <span class="bad"> blocked: {words(blocked_reason ?? 'unknown')}</span>}
           </p>
           <progress
@@ -137,7 +141,7 @@ function PlaceLine({ hub, place, isRefill }: LineProps): JSX.Element {
           <button
             class="btn btn-sm"
             aria-expanded={isOpen}
-            aria-label={`Change row ${keyOf(place)}`}
+            aria-label={`Change row ${placeText(place)}`}
             onClick={() => setOpen(!isOpen)}
           >
             Change
@@ -160,7 +164,7 @@ function CountForm({ hub, place, isRefill }: LineProps): JSX.Element {
     const next = form.closest('li')?.nextElementSibling?.querySelector<HTMLInputElement>('input[name=count]')
     next?.focus()
     next?.select()
-    void act(`Row ${keyOf(place)}: ${units} counted`, () =>
+    void act(`Row ${placeText(place)}: ${units} counted`, () =>
       ask('PUT /owners/hubs/facings', { body: { hub_id: hub, cabinet, shelf, row, quantity: units } }),
     )
   }
@@ -177,7 +181,7 @@ function CountForm({ hub, place, isRefill }: LineProps): JSX.Element {
           max={capacity}
           required
           defaultValue={String(isRefill ? capacity : quantity)}
-          aria-label={`Units of ${name} in row ${keyOf(place)}`}
+          aria-label={`Units of ${name} in row ${placeText(place)}`}
         />
       </label>
       <button class="btn">
@@ -200,13 +204,13 @@ function BlockButton({ hub, place }: Omit<LineProps, 'isRefill'>): JSX.Element {
     <button
       class="btn mt-2"
       onClick={() =>
-        void act(`${what} row ${keyOf(place)}`, async () => {
+        void act(`${what} row ${placeText(place)}`, async () => {
           await ask(endpoint, { query: { hub, cabinet, shelf, row } })
           await pause(REPORT_MS)
         })
       }
     >
-      {what} row {keyOf(place)}
+      {what} row {placeText(place)}
     </button>
   )
 }

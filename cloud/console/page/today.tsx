@@ -1,6 +1,7 @@
 import { counted } from '../../../protocol/model/counted.ts'
 import type { JSX } from 'preact'
 import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
+import { placeText } from '../../../protocol/model/subject.ts'
 import type { FleetHub, RestockRow } from '../../../protocol/contract/owner-reports.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
@@ -257,12 +258,9 @@ function Refill({ rows }: { rows: readonly RestockRow[] }): JSX.Element {
                   .toSorted(soonest)
                   .slice(0, SHOWN_ROWS)
                   .map((row) => (
-                    <li
-                      key={`${row.cabinet}/${row.shelf}/${row.row}`}
-                      class="flex gap-2 py-1 border-b border-base-300 text-sm"
-                    >
+                    <li key={placeText(row)} class="flex gap-2 py-1 border-b border-base-300 text-sm">
                       <span class="grow min-w-0 break-words">
-                        {row.name} <span class="quiet">row {`${row.cabinet}/${row.shelf}/${row.row}`}</span>
+                        {row.name} <span class="quiet">row {placeText(row)}</span>
                       </span>
                       <span class="tabular-nums text-right">
                         {row.blocked ? 'blocked, ' : ''}

@@ -102,7 +102,6 @@ async function readRefunds(
   q: Queries,
   order: Pick<OrderRow, 'id' | 'tax_total'>,
 ): Promise<Receipt['refunds']> {
-  const { owed } = await readOwed(q, order)
   const rows = await q
     .selectFrom('refunds as r')
     .innerJoin('payments as p', 'p.id', 'r.payment_id')
@@ -112,6 +111,8 @@ async function readRefunds(
     .where('r.amount', '>', 0)
     .orderBy('r.id')
     .execute()
+  const hasFailed = rows.some(({ status }) => status === 'failed')
+  const owed = hasFailed ? (await readOwed(q, order)).owed : []
   return rows
     .filter(({ id, status }) => status !== 'failed' || owed.some((one) => one.id === id))
     .map(({ amount, status, created_at }) => ({ amount, status, created_at: timestamp(created_at) }))
