@@ -41,13 +41,14 @@ const YEARS = 2
 
 /**
  * Fills an empty, migrated database with the demo's data, in one transaction. `hardware`: the hubs' hardware
- * description, if known; their layout in the cloud is made from it.
+ * description, if known; their layout in the cloud is made from it. `years`: how long the hubs have sold.
  */
 export function seedDemo(
   db: CloudDatabase,
   runtime: Runtime,
   hardware?: Pick<HardwareDescription, 'controllers' | 'fridgeDoors'>,
   pictures: ProductPictures = noPictures,
+  years = YEARS,
 ): Promise<DemoData> {
   return db.transact(async (tx) => {
     const known = await tx.q.selectFrom('owners').select('id').executeTakeFirst()
@@ -67,7 +68,7 @@ export function seedDemo(
       await insertLayout(tx, hub.id, hardware)
       firstProductId += hub.products
     }
-    await insertPast(tx, runtime, hubs)
+    await insertPast(tx, runtime, hubs, years)
     for (const { hub } of hubs) await rebuildSalesWithin(tx, hub.id)
     return describe(tx, runtime, hubs)
   })
@@ -87,11 +88,16 @@ async function insertCategories(tx: Tx): Promise<void> {
 }
 
 /** Hub 2 has never been connected: it has no past. */
-async function insertPast(tx: Tx, runtime: Runtime, hubs: readonly SeededHub[]): Promise<void> {
+async function insertPast(
+  tx: Tx,
+  runtime: Runtime,
+  hubs: readonly SeededHub[],
+  years: number,
+): Promise<void> {
   const now = runtime.clock.now()
   const chance = demoChance(SEED + 1)
   const users = Array.from({ length: 420 }, (_, index) => index + 1)
-  const days = Math.ceil(YEARS * 365.25)
+  const days = Math.ceil(years * 365.25)
   const since = now - days * 86_400_000
   await insertMany(
     tx,

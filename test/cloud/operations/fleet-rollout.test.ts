@@ -11,6 +11,7 @@ import { reportOf } from '../../../edge/update/files.ts'
 import { RefusedRelease, update } from '../../../edge/update/updater.ts'
 import { sleep } from '../../../protocol/model/runtime.ts'
 import { seededChance } from '../../simulation/chance.ts'
+import { isLongRun } from '../../support/long-tests.ts'
 import { addTestRelease } from '../../support/release.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { testContext } from '../../world/context.ts'
@@ -170,7 +171,7 @@ test('a release that the hubs refuse is reported with the reason by the first wa
   for (const { board, darkMs } of hubs) expect([board.ran, darkMs]).toEqual([[], 0])
 }, 120_000)
 
-test.each([1, 2, 3, 4, 5])(
+test.each(isLongRun ? [1, 2, 3, 4, 5] : [1])(
   'after power failures at random steps every hub serves, with the new release (seed %i)',
   async (seed) => {
     const { hubs, untilEnd, show } = await fleet({ powerCuts: true, seed })

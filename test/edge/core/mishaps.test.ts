@@ -7,7 +7,7 @@ import { uuid } from '../../support/uuid.ts'
 import { refOf } from '../../../edge/core/operations/intend.ts'
 
 /** A seed takes five seconds. */
-const SEEDS = isLongRun ? 20 : 4
+const SEEDS = isLongRun ? 20 : 2
 const ORDERS = 4
 
 const targets: Partial<Record<FaultType, readonly string[]>> = {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { isLongRun } from '../../support/long-tests.ts'
 import { openRoom, type Bench } from '../../world/room.ts'
 import { operation } from '../../world/room-host.ts'
 
@@ -30,8 +31,9 @@ const failures: Record<string, (bench: Bench) => void> = {
   'the simulator': (bench) => bench.killAndRestart(),
 }
 
-/** Every instant of an event, and instants between them. */
-const instants = Array.from({ length: 240 }, (_, index) => index * 15)
+/** Every instant of an event, and instants between them; every fourth of these in a short run. */
+const step = isLongRun ? 15 : 60
+const instants = Array.from({ length: 3600 / step }, (_, index) => index * step)
 
 describe.each(Object.keys(failures))('power fails at every instant of an operation: %s', (failure) => {
   test.each(Object.keys(motions))(

@@ -105,7 +105,7 @@ onEachDatabase('images of products', (open) => {
     // The demo creates its own owners and hubs.
     await db.kysely.deleteFrom('hubs').execute()
     await db.kysely.deleteFrom('owners').execute()
-    await seedDemo(db, app.runtime, undefined, await drawProducts(testMedia(app.context, store)))
+    await seedDemo(db, app.runtime, undefined, await drawProducts(testMedia(app.context, store)), 0.2)
     expect(filesIn(folder).length).toBeGreaterThan(5)
     const states = await db.kysely.selectFrom('media').select('state').distinct().execute()
     expect(states).toEqual([{ state: 'kept' }])
