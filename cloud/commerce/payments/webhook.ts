@@ -203,13 +203,14 @@ export function postEvent(url: string, body: string, signature: string): Promise
         'Content-Length': Buffer.byteLength(body),
         [SIGNATURE_HEADER]: signature,
       },
-      signal: AbortSignal.timeout(5000),
+      timeout: 5000,
     })
     sent.once('response', (answer) => {
       const isTaken = answer.statusCode === 200
       answer.once('end', () => resolve(isTaken)).once('error', () => resolve(false))
       answer.resume()
     })
+    sent.once('timeout', () => sent.destroy())
     // An unreachable listener counts as an answer: the event is sent again.
     sent.on('error', () => resolve(false))
     sent.end(body)

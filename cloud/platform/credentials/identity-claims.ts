@@ -98,6 +98,8 @@ const otherUses: readonly string[] = [
   'token-introspection',
 ]
 
+const StoredEmail = Email.refine(isText)
+
 /**
  * The optional claims of an accepted token. A claim that is null, empty or of another type is absent. Contacts must
  * match the schemas of request fields.
@@ -107,7 +109,7 @@ export function claimsOf(
   { trustsRoles }: Pick<TokenRules, 'trustsRoles'>,
 ): IdentityClaims {
   const phone = PhoneNumber.safeParse(payload['phone_number'])
-  const email = Email.refine(isText).safeParse(payload['email'])
+  const email = StoredEmail.safeParse(payload['email'])
   const verified = payload['phone_number_verified'] ?? true
   return {
     phoneNumber: phone.success && isTrue(verified) ? phone.data : null,

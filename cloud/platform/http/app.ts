@@ -25,7 +25,7 @@ import type { Handlers } from './handler.ts'
 import { healthz, readyz, type Health } from './health.ts'
 import { PathRouter } from './path-router.ts'
 import { addRateHeaders, allowanceNow, type RateLimiter } from './rate-limit.ts'
-import { bodyReader, type ReadBody } from './read-body.ts'
+import { bodyOf, bodyReader, type ReadBody } from './read-body.ts'
 import type { SiteRoute } from './site-route.ts'
 import { crossOrigin, ownPageCheck, securityHeaders } from './web.ts'
 import { isNear } from '../nearest.ts'
@@ -179,7 +179,7 @@ function site(
       if (used === null) throw new ApiError('rate_limit_exceeded')
     }
     const body = (): Promise<string> =>
-      readBody(call.c.req.raw, { isOwner: false, holder: { network: networkOf(call.address) } })
+      readBody(bodyOf(call.c), { isOwner: false, holder: { network: networkOf(call.address) } })
     return send(call, await serve(call, body))
   }
 }

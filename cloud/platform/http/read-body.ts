@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { Budget, Holder } from '../../../protocol/model/budget.ts'
@@ -21,6 +22,12 @@ interface BodyOptions {
   limitBytes?: number
 }
 
+/** A request's body: its announced length (0 if absent), and its bytes; null if it has none. */
+export interface Body {
+  length: number
+  bytes: Readable | null
+}
+
 /**
  * Reads a request's body as text. Throws:
  * - `payload_too_large` and `request_timeout`
@@ -28,42 +35,79 @@ interface BodyOptions {
  * - `service_unavailable` if the whole budget is used up
  * - the error of malformed JSON if the bytes are not UTF-8
  */
-export type ReadBody = (request: Request, options: BodyOptions) => Promise<string>
+export type ReadBody = (body: Body, options: BodyOptions) => Promise<string>
 
 /**
  * Reads bodies. Each must arrive steadily and in time. A body takes its received bytes, not its announced length, from
  * `budget`. Each caller has a share, so slow senders use no memory of others.
  */
 export function bodyReader(clock: Clock, limits: BodyLimits, budget: Budget): ReadBody {
-  return async (request, { isOwner, holder, limitBytes = LIMIT_BYTES }) => {
-    if (Number(request.headers.get('content-length') ?? 0) > limitBytes)
-      throw new ApiError('payload_too_large')
-    if (!request.body) return ''
-    const reader = request.body.getReader()
-    const deadline = clock.monotonic() + limits.bodyTimeoutMs
-    const chunks: Uint8Array[] = []
-    let length = 0
+  return async ({ length, bytes }, { isOwner, holder, limitBytes = LIMIT_BYTES }) => {
+    if (length > limitBytes) throw new ApiError('payload_too_large')
+    if (!bytes) return ''
     const eviction = new Eviction()
     const { hold } = budget.take(holder, { amount: 0, evict: () => eviction.evict() })
+    let received = 0
+    const take = (more: number): void => {
+      received += more
+      if (received > limitBytes) throw new ApiError('payload_too_large')
+      const full = hold!.grow(more)
+      if (full !== null) throw fullError(full, 'bytes of requests that are not complete')
+    }
+    const { whole, stop } = gather(bytes, clock, limits, take)
     try {
-      for (;;) {
-        const waitMs = Math.min(limits.bodyIdleMs, deadline - clock.monotonic())
-        const { done, value } = await eviction.orElse(inTime(clock, waitMs, reader.read()))
-        if (done) return textOf(Buffer.concat(chunks), isOwner)
-        length += value.byteLength
-        if (length > limitBytes) throw new ApiError('payload_too_large')
-        const full = hold!.grow(value.byteLength)
-        if (full !== null) throw fullError(full, 'bytes of requests that are not complete')
-        chunks.push(value)
-      }
-    } catch (error) {
-      reader.cancel().catch(() => {})
-      // A disconnected sender gets no answer.
-      throw error instanceof ApiError ? error : new ApiError('request_timeout')
+      return textOf(await eviction.orElse(whole), isOwner)
     } finally {
+      stop()
       hold!.release()
     }
   }
+}
+
+/** Gathers the bytes of a stream. `take` is called with the size of each chunk; its error ends the reading. */
+function gather(bytes: Readable, clock: Clock, limits: BodyLimits, take: (more: number) => void) {
+  const deadline = clock.monotonic() + limits.bodyTimeoutMs
+  let stop!: () => void
+  const whole = new Promise<Buffer>((resolve, reject) => {
+    const chunks: Buffer[] = []
+    // A disconnected sender gets no answer.
+    const end = (): void => reject(new ApiError('request_timeout'))
+    const wait = () => clock.after(Math.min(limits.bodyIdleMs, deadline - clock.monotonic()), end)
+    let cancel = wait()
+    function add(chunk: Buffer): void {
+      cancel()
+      cancel = wait()
+      chunks.push(chunk)
+      try {
+        take(chunk.byteLength)
+      } catch (error) {
+        reject(error)
+      }
+    }
+    bytes.on('data', add)
+    bytes.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    bytes.once('error', end)
+    bytes.once('close', end)
+    if (bytes.destroyed) end()
+    stop = () => {
+      cancel()
+      bytes.off('data', add)
+      bytes.pause()
+    }
+  })
+  return { whole, stop }
+}
+
+/**
+ * The body of a request. Its bytes come from the socket's stream if there is one: accessing `Request.body` makes a `Request`
+ * and a web stream, which takes 7 % of the processor time of a payment.
+ */
+export function bodyOf(c: Context): Body {
+  const length = Number(c.req.header('Content-Length') ?? 0)
+  const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
+  if (incoming) return { length, bytes: hasBody(c) ? incoming : null }
+  const { body } = c.req.raw
+  return { length, bytes: body && Readable.fromWeb(body) }
 }
 
 /**
@@ -74,13 +118,6 @@ export function hasBody(c: Context): boolean {
   const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
   if (incoming === undefined) return c.req.raw.body !== null
   return Number(c.req.header('Content-Length') ?? 0) > 0 || c.req.header('Transfer-Encoding') !== undefined
-}
-
-function inTime<T>(clock: Clock, ms: number, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.after(ms, () => reject(new ApiError('request_timeout')))
-    work.then(resolve, reject).finally(cancel)
-  })
 }
 
 function textOf(bytes: Buffer, isOwner: boolean): string {

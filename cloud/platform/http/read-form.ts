@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
-import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import {
@@ -19,7 +18,7 @@ import { HEAD_BYTES, mediaTypeOf, mediaTypes, type MediaType } from '../media/me
 import { cleaned } from '../media/clean/cleaning.ts'
 import { RefusedFile, type CleaningLimits, type Refusal } from '../media/clean/parts.ts'
 import type { Media } from '../media/media.ts'
-import { hasBody } from './read-body.ts'
+import { bodyOf, type Body } from './read-body.ts'
 import { LIST_NAME } from './validate.ts'
 import { extra, missing, notUtf8, tooMany } from './validation-items.ts'
 import type { CloudSettings } from '../settings/limits.ts'
@@ -39,9 +38,7 @@ export interface ReceivedForm {
 interface FormRequest {
   form: Form
   contentType: string | undefined
-  contentLength: number
-  /** Null if the request has none. */
-  body: Readable | null
+  body: Body
 }
 
 /** Bytes of part names, headers and boundaries, in addition to the content. */
@@ -49,18 +46,11 @@ const FRAME_BYTES = 256 * KIB
 const MAX_PARTS = 100
 const MAX_NAME_LENGTH = 255
 
-/**
- * A request with a form. Its bytes come from the socket's stream if there is one, because accessing `Request.body`
- * would read all of it into memory.
- */
-export function formRequestOf(form: Form, c: Context): FormRequest {
-  const contentLength = Number(c.req.header('Content-Length') ?? 0)
-  const { incoming } = (c.env ?? {}) as Partial<HttpBindings>
-  const body = incoming ? (hasBody(c) ? incoming : null) : bodyOf(c.req.raw)
-  return { form, contentType: c.req.header('Content-Type'), contentLength, body }
-}
-
-const bodyOf = ({ body }: Request): Readable | null => body && Readable.fromWeb(body)
+export const formRequestOf = (form: Form, c: Context): FormRequest => ({
+  form,
+  contentType: c.req.header('Content-Type'),
+  body: bodyOf(c),
+})
 
 interface FormLimits extends UploadPace {
   clock: Clock
@@ -92,7 +82,7 @@ export async function readForm(
   request: FormRequest,
 ): Promise<ReceivedForm> {
   const { form, body } = request
-  if (request.contentLength > totalBytesOf(form) + FORM_TEXT_BYTES + FRAME_BYTES)
+  if (body.length > totalBytesOf(form) + FORM_TEXT_BYTES + FRAME_BYTES)
     throw new ApiError('payload_too_large')
   let number: Promise<number> | undefined
   const received: ReceivedForm = {
@@ -104,7 +94,7 @@ export async function readForm(
   }
   const reading: Reading = { media, ...limits, form, received, digests: [], fileCounts: {}, fileBytes: 0 }
   try {
-    if (body) await readParts(reading, body, request.contentType)
+    if (body.bytes) await readParts(reading, body.bytes, request.contentType)
   } catch (error) {
     await media.release(received.files.map(({ key }) => key))
     throw error

@@ -12,7 +12,7 @@ import type { CleaningLimits } from '../media/clean/parts.ts'
 import type { Media } from '../media/media.ts'
 import type { CloudSettings } from '../settings/limits.ts'
 import type { Call } from './answer.ts'
-import { hasBody, parseJson, type ReadBody } from './read-body.ts'
+import { bodyOf, hasBody, parseJson, type ReadBody } from './read-body.ts'
 import { formRequestOf, readForm, type ReceivedForm } from './read-form.ts'
 import { signatureTime } from './signature.ts'
 
@@ -57,7 +57,7 @@ export async function receiveBody(
 ): Promise<ReceivedBody> {
   requireIdentity(call)
   const isOwner = route.interface === 'owner'
-  const text = await readBody(call.c.req.raw, {
+  const text = await readBody(bodyOf(call.c), {
     isOwner: isOwner || route.rawBody === true,
     holder: holderOf(networkOf(call.address), credential),
     ...(route.signedBy && { limitBytes: SIGNED_BYTES }),
@@ -103,7 +103,7 @@ export async function receiveForm(
   const { runtime, settings } = context
   const request = formRequestOf(form, c)
   const holder = holderOf(networkOf(call.address), caller)
-  const evict = (): void => void request.body?.destroy(new ApiError('service_unavailable'))
+  const evict = (): void => void request.body.bytes?.destroy(new ApiError('service_unavailable'))
   const { hold, full } = budgets.uploads.take(holder, { evict })
   if (!hold) throw fullError(full, 'uploads under way')
   try {

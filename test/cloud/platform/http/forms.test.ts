@@ -39,7 +39,7 @@ interface Bench {
   clock: VirtualClock
   db: CloudDatabase
   /** Reads a form that is sent in chunks. */
-  read: (body: Readable | null, contentType?: string, contentLength?: number) => Promise<ReceivedForm>
+  read: (bytes: Readable | null, contentType?: string, length?: number) => Promise<ReceivedForm>
   /** Reads a form that a client makes. */
   send: (...parts: Part[]) => Promise<ReceivedForm>
 }
@@ -49,7 +49,7 @@ function bench(db: CloudDatabase): Bench {
   const runtime = virtualRuntime(5)
   const context = testContext(db, runtime)
   const media = testMedia(context, folderStore(folder))
-  const read: Bench['read'] = (body, contentType, contentLength = 0) =>
+  const read: Bench['read'] = (bytes, contentType, length = 0) =>
     readForm(
       media,
       {
@@ -58,7 +58,7 @@ function bench(db: CloudDatabase): Bench {
         cleaning: { parts: 1000, pixels: 1000, processorMs: 10_000 },
         spent: () => {},
       },
-      { form, contentType, contentLength, body },
+      { form, contentType, body: { length, bytes } },
     )
   return {
     folder,

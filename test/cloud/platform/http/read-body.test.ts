@@ -1,3 +1,4 @@
+import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { bodyReader } from '../../../../cloud/platform/http/read-body.ts'
 import { Budget } from '../../../../protocol/model/budget.ts'
@@ -10,15 +11,12 @@ const budgetOf = (total: number, network = total) =>
   new Budget({ total, shares: { network }, atShare: 'replace' })
 
 /** A body that the test sends piece by piece. */
-function slowBody(announced?: number) {
-  let sender!: ReadableStreamDefaultController<Uint8Array>
-  const body = new ReadableStream<Uint8Array>({ start: (controller) => void (sender = controller) })
-  const headers = announced === undefined ? {} : { 'Content-Length': String(announced) }
-  const request = new Request('http://larder.test', { method: 'POST', headers, body, duplex: 'half' })
+function slowBody(length = 0) {
+  const bytes = new PassThrough()
   return {
-    request,
-    send: (bytes: number) => sender.enqueue(new Uint8Array(bytes)),
-    end: () => sender.close(),
+    body: { length, bytes },
+    send: (count: number) => bytes.write(new Uint8Array(count)),
+    end: () => bytes.end(),
   }
 }
 
@@ -43,9 +41,7 @@ test('a silent body and a dripping body are aborted', async () => {
   const clock = virtualClock()
   const read = bodyReader(clock, limits, budgetOf(100 * KIB))
   const [silent, dripping, steady] = [slowBody(), slowBody(), slowBody()]
-  const outcomes = [silent, dripping, steady].map(({ request }) =>
-    outcomeOf(read(request, from('192.0.2.1'))),
-  )
+  const outcomes = [silent, dripping, steady].map(({ body }) => outcomeOf(read(body, from('192.0.2.1'))))
   const now = () => outcomes.map((outcome) => outcome.now)
   silent.send(900)
   steady.send(10)
@@ -67,9 +63,9 @@ test('unfinished bodies hold a bounded number of bytes together, which are freed
   const clock = virtualClock()
   const read = bodyReader(clock, limits, budgetOf(100 * KIB))
   const first = Array.from({ length: 5 }, () => slowBody())
-  const outcomes = first.map(({ request, send }) => {
+  const outcomes = first.map(({ body, send }) => {
     send(30 * KIB)
-    return outcomeOf(read(request, from('192.0.2.1')))
+    return outcomeOf(read(body, from('192.0.2.1')))
   })
   await pass(clock, 1)
   const refused = outcomes.filter(({ now }) => now === 'service_unavailable')
@@ -77,7 +73,7 @@ test('unfinished bodies hold a bounded number of bytes together, which are freed
   await pass(clock, 10_000)
   expect(outcomes.map(({ now }) => now)).not.toContain('reading')
   const later = slowBody()
-  const outcome = outcomeOf(read(later.request, from('192.0.2.1')))
+  const outcome = outcomeOf(read(later.body, from('192.0.2.1')))
   later.send(90 * KIB)
   later.end()
   await pass(clock, 1)
@@ -89,14 +85,14 @@ test('a thousand bodies that announce a megabyte and send one byte take nothing 
   const budget = budgetOf(100 * KIB)
   const read = bodyReader(clock, limits, budget)
   const slow = Array.from({ length: 1000 }, () => slowBody(1024 * KIB))
-  const outcomes = slow.map(({ request, send }) => {
+  const outcomes = slow.map(({ body, send }) => {
     send(1)
-    return outcomeOf(read(request, from('192.0.2.1')))
+    return outcomeOf(read(body, from('192.0.2.1')))
   })
   await pass(clock, 1)
   expect(budget.used).toBe(1000)
   const honest = slowBody(50 * KIB)
-  const outcome = outcomeOf(read(honest.request, from('192.0.2.1')))
+  const outcome = outcomeOf(read(honest.body, from('192.0.2.1')))
   honest.send(50 * KIB)
   honest.end()
   await pass(clock, 1)
@@ -109,15 +105,15 @@ test('networks that use up the budget of bytes lose their largest bodies to a ca
   const read = bodyReader(clock, limits, budgetOf(100 * KIB, 50 * KIB))
   const outcomes = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].flatMap((network) =>
     [24, 25].map((size) => {
-      const { request, send } = slowBody()
+      const { body, send } = slowBody()
       send(size * KIB)
-      return outcomeOf(read(request, from(network)))
+      return outcomeOf(read(body, from(network)))
     }),
   )
   await pass(clock, 1)
   expect(outcomes.map(({ now }) => now)).toContain('service_unavailable')
   const honest = slowBody()
-  const outcome = outcomeOf(read(honest.request, from('198.51.100.1')))
+  const outcome = outcomeOf(read(honest.body, from('198.51.100.1')))
   honest.send(20 * KIB)
   await pass(clock, 1)
   honest.send(20 * KIB)
@@ -132,7 +128,7 @@ test('a body longer than its route allows is refused, with or without an announc
   const options = { ...from('192.0.2.1'), limitBytes: 10 * KIB }
   const [announced, sent] = [slowBody(10 * KIB + 1), slowBody()]
   sent.send(10 * KIB + 1)
-  const outcomes = [announced, sent].map(({ request }) => outcomeOf(read(request, options)))
+  const outcomes = [announced, sent].map(({ body }) => outcomeOf(read(body, options)))
   await pass(clock, 1)
   expect(outcomes.map(({ now }) => now)).toEqual(['payload_too_large', 'payload_too_large'])
 })
