@@ -6,6 +6,7 @@ import { deadLettersChanged } from './operations/alarms/hub-alarms.ts'
 import { UNASKED_WINDOW_MS } from './people/staff/unasked-mails.ts'
 import type { Media } from './platform/media/media.ts'
 import type { Tx } from './platform/store/database.ts'
+import { tendPartitions } from './platform/store/partitions.ts'
 import type { Tables } from './platform/store/schema.ts'
 import { done, type Outcome, type WorkKinds } from './platform/work/runner.ts'
 
@@ -172,16 +173,20 @@ async function deleteOld(parts: RetentionParts, table: string): Promise<Outcome>
   const { context } = parts
   const rule = rules.find((one) => one.table === table)
   if (!rule) return done
-  const { runtime, settings } = context
+  const { db, runtime, settings } = context
   const now = runtime.clock.now()
-  const deleted = await deleteBatch(parts, rule, now - rule.kept(settings))
-  return { next: now + (deleted === settings.retentionBatch ? PAUSE_MS : PERIOD_MS) }
+  const keptMs = rule.kept(settings)
+  let isMore = false
+  for (const name of await tendPartitions(db, rule.table, { now, keptMs }))
+    if ((await deleteBatch(parts, rule, { table: name, before: now - keptMs })) === settings.retentionBatch)
+      isMore = true
+  return { next: now + (isMore ? PAUSE_MS : PERIOD_MS) }
 }
 
 async function deleteBatch(
   parts: RetentionParts,
-  { table, key, isOver, onDeleted }: Rule,
-  before: number,
+  { key, isOver, onDeleted }: Rule,
+  { table, before }: { table: string; before: number },
 ): Promise<number> {
   const { db, settings } = parts.context
   const columns = sql.join(key.map((column) => sql.ref(column)))

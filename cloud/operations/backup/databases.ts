@@ -106,6 +106,17 @@ const someRow = (tables: readonly string[]): string => {
   return `select ${own.map((name) => `exists (select 1 from "${name}")`).join(' or ') || '1 = 0'} as found`
 }
 
+/**
+ * `pg_restore --clean` first drops each key by its name, and PostgreSQL refuses that for the key of a partition. A key with
+ * another name is dropped with its table. Nothing refers to these names.
+ */
+const renameKeysOfPartitions = `
+  do $$ declare key record; begin
+    for key in select conindid::regclass as name from pg_constraint
+      where conparentid <> 0 and contype = 'p' and connamespace = current_schema()::regnamespace
+    loop execute format('alter index %s rename to %I', key.name, 'key_' || md5(random()::text)); end loop;
+  end $$`
+
 function postgresServer(url: string): BackupDatabase {
   async function at<T>(place: string, work: (q: Kysely<Tables>) => Promise<T>): Promise<T> {
     const db = openDatabase({ url: place }).for('background')
@@ -161,6 +172,7 @@ function postgresServer(url: string): BackupDatabase {
           )
           const [row] = await rows(session, someRow(own.map(({ name }) => name!)))
           if (row!['found'] && !force) throw notEmpty(placeOf(url))
+          await rows(session, renameKeysOfPartitions)
           try {
             await restore(url, file, '--clean', '--if-exists')
           } finally {

@@ -8,5 +8,7 @@ export const INDEX_LOCK = 7_106_119_101_020
 export const RUNNING_LOCK = 7_106_119_101_021
 /** One process at a time begins the ranges of ids of a cell. */
 export const CELL_LOCK = 7_106_119_101_022
+/** One process at a time changes the partitions of tables. */
+export const PARTITIONS_LOCK = 7_106_119_101_023
 /** First of two numbers; the second is the hash of a mail address. Such pairs never equal a single number. */
 export const ADDRESS_LOCKS = 7_106_119

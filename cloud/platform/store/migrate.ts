@@ -171,6 +171,22 @@ export const numberedMigrations: readonly NumberedMigration[] = [
     },
     concurrently: ['refunds_settled_once'],
   },
+  {
+    // PostgreSQL attaches a default partition without reading its rows. `partitions.ts` continues from here.
+    name: '0013-partitions',
+    statements: (kind) =>
+      kind === 'sqlite'
+        ? []
+        : [
+            // The restore of an older backup leaves this table if that work was interrupted.
+            'drop table if exists temperatures_rest',
+            'alter table temperatures rename to temperatures_before',
+            'alter index temperatures_pkey rename to temperatures_before_pkey',
+            'alter index temperatures_by_age rename to temperatures_before_by_age',
+            'create table temperatures (like temperatures_before, primary key (hub_id, fridge, at)) partition by range (at)',
+            'alter table temperatures attach partition temperatures_before default',
+          ],
+  },
 ]
 
 /** The statement that creates a table. INT: an integer of 64 bits. */

@@ -110,6 +110,8 @@ export interface Table<C extends Columns = Columns> {
   readonly indexes: readonly Index[]
   readonly isVolatile: boolean
   readonly isUpdatedOften: boolean
+  /** The column of `endsByAge`, and the name of its index in SQLite. */
+  readonly age: { column: string; index: string } | undefined
   primaryKey(...columns: Names<C>): Table<C>
   unique(...columns: Names<C>): Table<C>
   check(condition: string): Table<C>
@@ -123,6 +125,11 @@ export interface Table<C extends Columns = Columns> {
    * on its page. It needs no new index entry, and only the changed part of the row is logged.
    */
   updatedOften(): Table<C>
+  /**
+   * For many rows that are deleted by age alone. PostgreSQL partitions the table by this column, which every unique key
+   * must contain, so that dropping a partition replaces deletes (`partitions.ts`). SQLite has an index on it.
+   */
+  endsByAge(column: keyof C & string, index: string): Table<C>
 }
 
 export interface Index {
@@ -132,11 +139,17 @@ export interface Index {
   where: string | undefined
 }
 
-type Parts = Pick<Table, 'constraints' | 'indexes' | 'isVolatile' | 'isUpdatedOften'>
+type Parts = Pick<Table, 'constraints' | 'indexes' | 'isVolatile' | 'isUpdatedOften' | 'age'>
 
 export function defineTable<const C extends Columns>(
   columns: C,
-  parts: Parts = { constraints: [], indexes: [], isVolatile: false, isUpdatedOften: false },
+  parts: Parts = {
+    constraints: [],
+    indexes: [],
+    isVolatile: false,
+    isUpdatedOften: false,
+    age: undefined,
+  },
 ): Table<C> {
   const and = (more: Partial<Parts>) => defineTable(columns, { ...parts, ...more })
   const constrained = (constraint: string) => and({ constraints: [...parts.constraints, constraint] })
@@ -151,6 +164,7 @@ export function defineTable<const C extends Columns>(
     uniqueIndex: (name, on, where) => indexed({ name, columns: on, isUnique: true, where }),
     volatile: () => and({ isVolatile: true }),
     updatedOften: () => and({ isUpdatedOften: true }),
+    endsByAge: (column, index) => and({ age: { column, index } }),
   }
 }
 
@@ -171,10 +185,26 @@ export function createStatements(name: string, table: Table, kind: DatabaseKind)
   const storage = kind === 'sqlite' ? ' strict' : table.isUpdatedOften ? ' with (fillfactor = 30)' : ''
   const unlogged = table.isVolatile && kind === 'postgres' ? 'unlogged ' : ''
   return [
-    `create ${unlogged}table ${name} (${[...columns, ...table.constraints].join(', ')})${storage}`,
+    `create ${unlogged}table ${name} (${[...columns, ...table.constraints].join(', ')})${storage}${partitioning(table, kind)}`,
     ...table.indexes.map((index) => indexStatement(name, index)),
+    ...(table.age ? [ageStatement(name, table.age, kind)] : []),
   ]
 }
+
+const partitioning = ({ age }: Table, kind: DatabaseKind): string =>
+  age && kind === 'postgres' ? ` partition by range (${age.column})` : ''
+
+/** The default partition of a partitioned table, which takes the rows of no other partition. */
+export const restOf = (table: string): string => `${table}_rest`
+
+const ageStatement = (
+  table: string,
+  { column, index }: NonNullable<Table['age']>,
+  kind: DatabaseKind,
+): string =>
+  kind === 'postgres'
+    ? `create table ${restOf(table)} partition of ${table} default`
+    : indexStatement(table, { name: index, columns: [column], isUnique: false, where: undefined })
 
 /** `concurrently`: writers continue during the build (PostgreSQL, outside of a transaction). */
 export const indexStatement = (

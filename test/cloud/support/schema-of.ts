@@ -35,9 +35,11 @@ function parts(statement: string): string[] {
 const postgresSchema = sql<{ name: string; text: string }>`
   with ours as (
     select oid, relname as name, relpersistence from pg_class
-    where relnamespace = 'public'::regnamespace and relkind = 'r' and relname not like 'kysely_%' and relname <> 'larder_schema'
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and relname not like 'kysely_%' and relname <> 'larder_schema'
   )
   select name::text, 'persistence ' || relpersistence::text as text from ours
+  union all
+  select name, 'partitions ' || pg_get_partkeydef(oid) from ours where pg_get_partkeydef(oid) is not null
   union all
   select name, concat_ws(' ', attname, format_type(atttypid, atttypmod), collname,
     case when attnotnull then 'not null' end, case when attidentity <> '' then 'identity' end, pg_get_expr(adbin, adrelid))

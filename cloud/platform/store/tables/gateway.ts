@@ -149,5 +149,5 @@ export const gatewayTables = {
     last_at: instant.nullable,
   })
     .primaryKey('hub_id', 'fridge', 'at')
-    .index('temperatures_by_age', ['at']),
+    .endsByAge('at', 'temperatures_by_age'),
 }

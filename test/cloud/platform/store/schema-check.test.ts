@@ -31,6 +31,7 @@ const pinned: Record<string, Record<CloudDatabase['kind'], string>> = {
   '0010-disputes': { sqlite: '767c125c270a0c57', postgres: '61c128d9aee22e1b' },
   '0011-authorities': { sqlite: '0293966889edbb25', postgres: '84e22d7a0fd37ac2' },
   '0012-settled-refunds': { sqlite: '0145b06db74bc18b', postgres: '56c41b923e526bbf' },
+  '0013-partitions': { sqlite: '0145b06db74bc18b', postgres: '11f8787bf73ac8f6' },
 }
 
 test('the released statements of schema 1 are unchanged', () => {
