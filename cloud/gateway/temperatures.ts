@@ -35,20 +35,20 @@ export async function recordTemperatures(
       last_at: Math.max(span.last_at, last_at),
     })
   }
-  for (const span of spans.values())
-    await tx.q
-      .insertInto('temperatures')
-      .values({ hub_id: hubId, ...span })
-      .onConflict((conflict) =>
-        conflict.columns(['hub_id', 'fridge', 'at']).doUpdateSet({
-          min: sql`case when excluded.min < temperatures.min then excluded.min else temperatures.min end`,
-          max: sql`case when excluded.max > temperatures.max then excluded.max else temperatures.max end`,
-          sum: sql`temperatures.sum + excluded.sum`,
-          samples: sql`temperatures.samples + excluded.samples`,
-          last_at: sql`case when temperatures.last_at > excluded.last_at then temperatures.last_at else excluded.last_at end`,
-        }),
-      )
-      .execute()
+  if (spans.size === 0) return
+  await tx.q
+    .insertInto('temperatures')
+    .values([...spans.values()].map((span) => ({ hub_id: hubId, ...span })))
+    .onConflict((conflict) =>
+      conflict.columns(['hub_id', 'fridge', 'at']).doUpdateSet({
+        min: sql`case when excluded.min < temperatures.min then excluded.min else temperatures.min end`,
+        max: sql`case when excluded.max > temperatures.max then excluded.max else temperatures.max end`,
+        sum: sql`temperatures.sum + excluded.sum`,
+        samples: sql`temperatures.samples + excluded.samples`,
+        last_at: sql`case when temperatures.last_at > excluded.last_at then temperatures.last_at else excluded.last_at end`,
+      }),
+    )
+    .execute()
 }
 
 const spanOf = (at: number): number => Math.floor(at / SPAN_MS) * SPAN_MS
