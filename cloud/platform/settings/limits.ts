@@ -361,7 +361,7 @@ const workLimits = limits('Due work', {
   incidentsKeptMs: days(
     'INCIDENTS_KEPT_DAYS',
     365,
-    'Time after which temperatures, ended alarms, dead letters and former epochs of hubs are deleted. Orders, money, stock and the audit log are kept.',
+    'Time after which temperatures, ended alarms, dead letters and former epochs of hubs are deleted. PostgreSQL deletes temperatures by whole weeks. Orders, money, stock and the audit log are kept.',
   ),
   eventsKeptMs: days('EVENTS_KEPT_DAYS', 30, 'Time after which events are deleted.'),
   guestsKeptMs: days(
