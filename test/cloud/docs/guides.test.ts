@@ -27,7 +27,7 @@ test('every subject for callers has a guide with a title', () => {
   )
   for (const name of names) expect(guide(name)).toMatch(/^# [A-Z]/)
   expect(operating.map((name) => name.replace(/^\d\d-|\.md$/g, '')).join(' ')).toBe(
-    'install configure watch back-up-and-restore replace-a-board rotate-secrets silent-hub money brokers upgrade doctor move-and-retire beyond-one-installation',
+    'install configure watch back-up-and-restore replace-a-board rotate-secrets silent-hub money brokers upgrade doctor move-and-retire beyond-one-installation growth',
   )
   for (const name of operating)
     expect(readFileSync(join(docs, 'operating', name), 'utf8')).toMatch(/^# [A-Z]/)
