@@ -72,7 +72,7 @@ async function serverClock(q: Queries): Promise<number> {
   const { rows } = await sql<{
     now: number
   }>`select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`.execute(q)
-  return Number(rows[0]!.now)
+  return rows[0]!.now
 }
 
 const run = (q: Queries, statement: string) => sql.raw(statement).execute(q)

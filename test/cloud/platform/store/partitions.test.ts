@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { Client } from 'pg'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { backupCommands } from '../../../../cloud/cli/backup.ts'
 import { runCommandLine } from '../../../../cloud/cli/command-line.ts'
 import { recordTemperatures, SPAN_MS } from '../../../../cloud/gateway/temperatures.ts'
@@ -69,6 +69,12 @@ const record = (db: CloudDatabase, at: number) =>
     ]),
   )
 const tend = (db: CloudDatabase, now: number) => tendPartitions(db, 'temperatures', { now, keptMs: KEPT_MS })
+
+function runRetention(db: CloudDatabase, now: number) {
+  const context = testContext(db, { ...runtime, clock: { ...runtime.clock, now: () => now } })
+  const kind = retentionWork(context, testMedia(context))['retention']!
+  return kind.run({ kind: 'retention', subject: 'temperatures', attempts: 1 })
+}
 
 /** Each row's time with its partition, sorted by time. */
 async function stored({ kysely }: CloudDatabase): Promise<[at: number, partition: string][]> {
@@ -163,15 +169,10 @@ service('postgres')('retention drops an expired week, and deletes no row of a we
   const [first] = await partitions(db)
   await record(db, PAST)
   await record(db, PAST + WEEK_MS)
-  const at = (now: number) => {
-    const context = testContext(db, { ...runtime, clock: { ...runtime.clock, now: () => now } })
-    const { run } = retentionWork(context, testMedia(context))['retention']!
-    return run({ kind: 'retention', subject: 'temperatures', attempts: 1 })
-  }
   // The last row of the week may still be young.
-  await at(PAST + KEPT_MS - SPAN_MS)
+  await runRetention(db, PAST + KEPT_MS - SPAN_MS)
   expect(await partitions(db)).toContain(first)
-  await at(PAST + KEPT_MS + WEEK_MS)
+  await runRetention(db, PAST + KEPT_MS + WEEK_MS)
   expect(await stored(db)).toEqual([[PAST + WEEK_MS, 'week']])
   expect(await partitions(db)).not.toContain(first)
 })
@@ -198,9 +199,7 @@ service('postgres')(
       [PAST, 'week'],
       [FAR, 'rest'],
     ])
-    const context = testContext(db, { ...runtime, clock: { ...runtime.clock, now: () => PAST } })
-    const { run } = retentionWork(context, testMedia(context))['retention']!
-    await run({ kind: 'retention', subject: 'temperatures', attempts: 1 })
+    await runRetention(db, PAST)
     expect(await stored(db)).toEqual([
       [PAST, 'week'],
       [FAR, 'rest'],
@@ -211,21 +210,20 @@ service('postgres')(
 service('postgres')(
   'two clouds that change partitions at once, while hubs report, lose no temperature',
   async () => {
-    const { db, open } = await formerTables([NOW - WEEK_MS])
+    const { db, open } = await formerTables([0])
     await db.migrate()
     const clouds = [open(), open()]
-    let isOver = false
-    let recorded = 0
+    const progress = { isOver: false, recorded: 0 }
     const reports = Promise.all(
       clouds.map(async (cloud, index) => {
-        for (; !isOver || recorded < 20; recorded += 1)
-          await record(cloud, NOW + (2 * recorded + index) * SPAN_MS)
+        for (; !progress.isOver || progress.recorded < 20; progress.recorded += 1)
+          await record(cloud, NOW - (2 * progress.recorded + index) * SPAN_MS)
       }),
     )
     for (let round = 0; round < 3; round += 1) await Promise.all(clouds.map((cloud) => tend(cloud, NOW)))
-    isOver = true
+    progress.isOver = true
     await reports
-    expect(await stored(db)).toHaveLength(recorded + 1)
+    expect(await stored(db)).toHaveLength(progress.recorded + 1)
     const names = await partitions(db)
     expect([names[0], names.at(-1), names.length]).toEqual(['before', 'rest', 5])
   },
