@@ -238,16 +238,18 @@ function followCloudClock(
 ): void {
   const judged = judgeTime(cloud.errorOf(offsetMs), how)
   const isFirst = !cloud.isKnown()
-  if (judged === 'same' && how.passing && !isFirst) return
+  if (judged === 'same' && !isFirst) {
+    // Nothing was dated wrongly, and housekeeping stores the clock: an idle hub is welcomed every minute, and writes nothing then.
+    if (!how.passing) cloud.setOffset(offsetMs)
+    return
+  }
   const correction = cloud.setOffset(offsetMs)
   const { byMs } = correction
   // A store that never received the cloud's time was dated by the board's clock alone, in every process.
   const since = isFirst && !state.facts.get('live') ? -Infinity : correction.since
   const isRight = handle(() => {
-    if (isFirst || judged !== 'same') {
-      correctTimes(store, cloud.now(), { since, byMs })
-      outbox.redate((at) => Math.min(at + (at >= since ? byMs : 0), cloud.now()))
-    }
+    correctTimes(store, cloud.now(), { since, byMs })
+    outbox.redate((at) => Math.min(at + (at >= since ? byMs : 0), cloud.now()))
     cloud.persist()
   })
   if (!isRight) return correction.undo()

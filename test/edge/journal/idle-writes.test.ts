@@ -55,3 +55,16 @@ test('a hub writes the readings of three minutes together', () => {
   const steps = [...written].map((last, index, all) => last - (all[index - 1] ?? last)).slice(1)
   expect(steps.slice(-3)).toEqual([3, 3, 3])
 })
+
+test('a hub writes nothing when the cloud welcomes it again, if its clock is still right', () => {
+  const bench = TestHub.ready()
+  const welcome = (ms: number) =>
+    bench.core.setCloudClock(bench.clock.now() + ms - bench.clock.monotonic(), { passing: false })
+  welcome(0)
+  const changes = () => bench.store.db.prepare<[], number>('SELECT total_changes()').pluck().get()
+  const before = changes()
+  for (const ms of [0, 400, -300]) welcome(ms)
+  expect(changes()).toBe(before)
+  welcome(5000)
+  expect(changes()).toBeGreaterThan(before!)
+})
