@@ -14,6 +14,7 @@ import {
   identityConflict,
   alarmUnknownOperations,
 } from './operations/alarms/hub-alarms.ts'
+import { noteMoved } from './operations/ownership/next-cell.ts'
 import { applyMaintenanceEntry } from './operations/maintenance/reports.ts'
 import { applyHardwareEntry } from './operations/hubs/desired.ts'
 import { publishHubChanges } from './operations/hubs/hub-events.ts'
@@ -52,6 +53,8 @@ export const hubDomain = ({
   ...certificateRequests({ brokerCa }),
   secretsErased: (context, hubId) =>
     background(context, 'secrets of a board', () => noteErased(context, hubId)),
+  hubMoved: (context, hubId, answer) =>
+    background(context, 'move of a hub', () => noteMoved(context, hubId, answer)),
   hubSnapshot,
 })
 

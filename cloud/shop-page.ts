@@ -32,4 +32,16 @@ export const shopPage = (context: CloudContext, processor: Pick<CardProcessor, '
     const [, hub] = /^(\d{1,10})(?:\/orders\/\d{1,10})?\/?$/.exec(path) ?? []
     return hub !== undefined && isHub(context, Number(hub))
   },
+  /** The code at the door of a hub names its former cell. Orders stay there. */
+  async movedTo(path) {
+    const [, hub] = /^(\d{1,10})\/?$/.exec(path) ?? []
+    if (hub === undefined) return undefined
+    const next = await context.db.kysely
+      .selectFrom('hub_moves')
+      .select(['cloud', 'next_id'])
+      .where('hub_id', '=', Number(hub))
+      .where('moved_at', 'is not', null)
+      .executeTakeFirst()
+    return next && `${next.cloud}/shop/${next.next_id}`
+  },
 })

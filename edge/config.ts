@@ -13,7 +13,7 @@ import {
 import { problemText, schemaProblems } from '../protocol/model/schema-problems.ts'
 import { desiredSettingProblem, edgeSettings } from '../protocol/settings/hub.ts'
 import { DesiredStates, type Overrides } from './desired/desired-states.ts'
-import { hardwareFile, readEnrolment, type Enrolment } from './enrolment/enrolment.ts'
+import { hardwareFile, readEnrolment, type Enrolment, type HubPlace } from './enrolment/enrolment.ts'
 import { fileProblem } from '../protocol/model/system-error.ts'
 
 /** The settings, with file contents in place of the paths of these files. */
@@ -22,6 +22,10 @@ export interface EdgeConfig extends Omit<SettingsOf<typeof edgeSettings>, 'hardw
   hardware: HardwareDescription
   /** The same as it was read. */
   description: HardwareDescription
+  /** The number of this hub in the cell from which it moved. */
+  formerHubId: number | undefined
+  /** It can move to another cell: nothing at the board names its broker or password. */
+  canMove: boolean
   mqtt: {
     url: readonly string[]
     /** Absent: the hub signs in with its certificate. */
@@ -49,11 +53,11 @@ const USAGE = 'Usage: npm run edge -- [--config FILE] [--help [--all]]'
 export function readConfig(
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
-  overridesOf = (store: string): Overrides => new DesiredStates(store).overrides(),
+  overridesOf = ({ store }: HubPlace): Overrides => new DesiredStates(store).overrides(),
 ): ConfigResult {
   const own = readProgram(edgeSettings, USAGE, args, environment)
   if (own.kind !== 'settings') return own
-  const overrides = overridesOf(own.settings.store)
+  const overrides = overridesOf(own.settings)
   const problems = Object.entries(overrides.settings).flatMap(([name, value]) => {
     const problem = desiredSettingProblem(name, value)
     return problem === undefined ? [] : [`${name} (desired state): ${problem}`]
@@ -88,6 +92,8 @@ export function readConfig(
       ...settings,
       description: hardware,
       hardware: withPortsBelow(dirname(settings.store), hardware),
+      formerHubId: enrolment?.formerHubId,
+      canMove: enrolment !== undefined && own.settings.mqtt.url === undefined,
       pemPaths: { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key },
       mqtt: {
         url,

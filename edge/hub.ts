@@ -33,6 +33,9 @@ export interface HubOptions {
   isStart?: boolean
   desired?: (CoreDesired & Pick<DesiredStates, 'report' | 'onReport'>) | undefined
   description?: HardwareDescription
+  formerHubId?: CoreOptions['formerHubId']
+  /** It can move to another cell. */
+  canMove?: boolean
   images?: CoreOptions['images']
   certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** Name and version for the hello. */
@@ -73,12 +76,8 @@ export function createHub(options: HubOptions): Hub {
       store.afterCommit(() => sync.sendHello())
     },
     openControllers(events) {
-      const controllers = createControllers(
-        { hardware, openPort, runtime, log, settings: settings.links },
-        events,
-      )
-      opened = controllers
-      return controllers
+      const parts = { hardware, openPort, runtime, log, settings: settings.links }
+      return (opened = createControllers(parts, events))
     },
     lastError: options.lastError,
     isStart: options.isStart ?? true,
@@ -86,6 +85,7 @@ export function createHub(options: HubOptions): Hub {
     isStalled: () => sync.isStalled(),
     ...(options.desired && { desired: options.desired }),
     ...(options.description && { description: options.description }),
+    formerHubId: options.formerHubId,
     ...(options.images && { images: options.images }),
     gpio,
     hardware,
@@ -103,6 +103,7 @@ export function createHub(options: HubOptions): Hub {
     core,
     software,
     desired: () => options.desired?.report(),
+    canMove: options.canMove,
     loginCertificate: () => loginCertificate(options),
     provenTime: () => Math.max(core.certainNow() ?? 0, signedAt(loginCertificate(options))),
     checkpoint,

@@ -1,10 +1,9 @@
 import '../protocol/require-node.ts'
 import '../protocol/private-files.ts'
 import './light-zod.ts'
-import { execFile } from 'node:child_process'
 import * as files from 'node:fs'
 import type { RequestListener } from 'node:http'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
@@ -20,12 +19,16 @@ import { certificateTime, HUB_CERTIFICATE, KnownCertificates } from '../protocol
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
+import type { HubCore } from './core/hub-core.ts'
 import { DesiredStates } from './desired/desired-states.ts'
 import { makeBundle, redactorOf } from './diagnosis/bundle.ts'
 import { Diagnoser } from './diagnosis/diagnosis.ts'
 import { LogLines } from './diagnosis/log-lines.ts'
 import { erasing } from './enrolment/erase.ts'
-import { beginOf, Renewal, type NewKey } from './enrolment/renewal.ts'
+import { completeMove, MoveFailed } from './enrolment/complete-move.ts'
+import { moving } from './enrolment/moving.ts'
+import { reasonToStay } from './enrolment/reason-to-stay.ts'
+import { beginOf, Renewal } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
@@ -33,6 +36,7 @@ import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
 import { lastErrorFile } from './last-error.ts'
 import { listen, metricsListener, type Listener } from './local-api/front.ts'
 import { lockJournal } from './open-hub.ts'
+import { doctorByProgram, moveByProgram, newKeyByProgram } from './programs.ts'
 import { createRecent } from './recent.ts'
 import { Resident } from './resident.ts'
 import { runProgram } from './run-program.ts'
@@ -42,9 +46,6 @@ import { mqttTransport } from './sync/mqtt-transport.ts'
 
 /** Time between the answer to a restart and the end of the service. */
 const RESTART_MS = 200
-
-/** Maximum time of another program of the hub. */
-const PROGRAM_MS = 20_000
 
 /** The lines of a hub without GPIO: no line can be read or driven. */
 const noGpio: GpioLines = {
@@ -57,11 +58,15 @@ const noGpio: GpioLines = {
 function program(): Promise<void> {
   let desired: DesiredStates | undefined
   const read = () =>
-    readConfig(process.argv.slice(2), process.env, (store) => {
-      if (!desired) (desired = new DesiredStates(store)).start()
+    readConfig(process.argv.slice(2), process.env, (place) => {
+      if (!desired) {
+        completeMove(place, systemRuntime().clock)
+        desired = new DesiredStates(place.store)
+        desired.start()
+      }
       return desired.overrides()
     })
-  let result = read()
+  let result = orFailed(read)
   if (result.kind === 'problems' && desired?.trial()) {
     desired.fail(result.problems.join('; '))
     result = read()
@@ -71,6 +76,16 @@ function program(): Promise<void> {
     await untilEnrolled(read.settings)
     return program()
   })
+}
+
+/** A move that cannot be completed is a problem like a wrong setting. */
+function orFailed<T>(read: () => T): T | { kind: 'problems'; problems: string[] } {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof MoveFailed)) throw error
+    return { kind: 'problems', problems: [error.message] }
+  }
 }
 
 /** Serves the page of a board that is not enrolled, until it is. */
@@ -104,7 +119,8 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const diagnoser = diagnoserOf(config, { log, clock, lines, recent, certificates }, () => resident)
   // The supervisor starts the service again. The delay lets the answer be sent first.
   const restart = (): void => void clock.after(RESTART_MS, () => stop('restart'))
-  const open = hubTransport(config, { runtime, log, certificates, restart }, () => resident.cloudTime())
+  const parts = { runtime, log, certificates, restart, desired, resident: () => resident }
+  const open = hubTransport(config, parts)
   const resident: Resident = new Resident({
     config,
     runtime,
@@ -214,22 +230,25 @@ function followCertificates(
 }
 
 function hubTransport(
-  { mqtt, hardware, store, certificateAgainMs }: EdgeConfig,
+  config: EdgeConfig,
   parts: {
     runtime: Runtime
     log: Log
     certificates: ReturnType<typeof followCertificates>
     restart: () => void
+    desired: DesiredStates
+    /** Exists by the first message. */
+    resident: () => Resident
   },
-  cloudTime: Resident['cloudTime'],
 ): OpenTransport {
-  const { runtime, log, certificates, restart } = parts
+  const { mqtt, hardware, store, certificateAgainMs } = config
+  const { runtime, log, certificates, restart, desired, resident } = parts
   const { known, pems } = certificates
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // A board without a battery boots with a wrong date. The journal, this build or the hub's own certificate may prove a
   // later date, which is then used.
   const provenAt = (): number => Math.max(builtAt, renewal ? beginOf(renewal.client().cert) : 0)
-  const time = () => certificateTime(runtime.clock.now(), provenAt(), cloudTime())
+  const time = () => certificateTime(runtime.clock.now(), provenAt(), resident().cloudTime())
   const renewal: Renewal | undefined =
     mqtt.client &&
     new Renewal({
@@ -256,12 +275,14 @@ function hubTransport(
     ca: () => (renewal ? [pems.MQTT_CA, renewal.ca(), ...rootCertificates].join('\n') : pems.MQTT_CA),
     onCertificate: known.sawBroker,
   })
-  return erasing({ hubId: hardware.hubId, store, log, restart }, renewal ? renewal.over(open) : open)
+  const { hubId } = hardware
+  const core = (): HubCore | undefined => resident().core()
+  const stays = (): string | undefined => reasonToStay({ config, desired, core })
+  return moving(
+    { hubId, log, reasonToStay: stays, enrol: moveByProgram },
+    erasing({ hubId, store, log, restart }, renewal ? renewal.over(open) : open),
+  )
 }
-
-/** Makes a key in a program of its own: the library for requests would keep 18 MB of this one. */
-const newKeyByProgram = async (): Promise<NewKey> =>
-  JSON.parse(await outputOf(['enrolment', 'enrol-main.js'], ['--new-key'])) as NewKey
 
 /** Answers requests for the log and for archives. `resident`: exists by the first request. */
 function diagnoserOf(
@@ -289,21 +310,6 @@ function diagnoserOf(
       doctor: doctorByProgram,
     })
   return new Diagnoser({ hubId: config.hardware.hubId, log, lines, redact, bundle })
-}
-
-/** The report of the doctor, from a program of its own, so that its checks never delay the hub. */
-const doctorByProgram = (): Promise<string> =>
-  outputOf(['doctor-main.js'], ['--json', ...process.argv.slice(2)])
-
-/** The output of another program of the hub, beside this one. A doctor that finds a fault has status 1. */
-function outputOf(path: readonly string[], args: readonly string[]): Promise<string> {
-  const program = join(dirname(process.argv[1]!), ...path)
-  return new Promise((resolve, reject) => {
-    execFile(process.execPath, [program, ...args], { timeout: PROGRAM_MS }, (error, stdout, stderr) => {
-      if (stdout === '') reject(new Error(stderr || error?.message || 'no output', { cause: error }))
-      else resolve(stdout)
-    })
-  })
 }
 
 /** The secrets that no diagnosis contains. */

@@ -89,6 +89,8 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
         ...(certificates && { certificates }),
         desired,
         description: config.description,
+        formerHubId: config.formerHubId,
+        canMove: config.canMove,
         images,
         ...(isStart !== undefined && { isStart }),
         ...(board && { board }),

@@ -12,6 +12,7 @@ import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import type { EdgeConfig } from './config.ts'
 import { startApplying } from './applying.ts'
+import type { HubCore } from './core/hub-core.ts'
 import type { DesiredStates } from './desired/desired-states.ts'
 import { boardVitals } from './diagnosis/vitals.ts'
 import { readImages } from './hardware/firmware-images.ts'
@@ -116,6 +117,11 @@ export class Resident {
   /** Answers with the current local API. */
   answer(request: IncomingMessage, response: ServerResponse): void {
     this.#front(request, response)
+  }
+
+  /** The hub's core; undefined while it cannot use its journal. */
+  core(): HubCore | undefined {
+    return this.#opened()?.hub.core
   }
 
   /** Whether the core makes progress. True while the hub waits for its storage. */

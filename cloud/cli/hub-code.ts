@@ -6,7 +6,7 @@ import type { CommandLine, Subcommand } from './command-line.ts'
 import { lockInService } from './hub-record.ts'
 import { idOf } from './options.ts'
 
-const baseOf = ({ PUBLIC_URL, PORT }: { PUBLIC_URL?: string | undefined; PORT: number }): string =>
+export const baseOf = ({ PUBLIC_URL, PORT }: { PUBLIC_URL?: string | undefined; PORT: number }): string =>
   PUBLIC_URL ?? `http://127.0.0.1:${PORT}`
 
 /** The QR code of the command that enrols a board: a technician scans it instead of typing the code. */

@@ -1,5 +1,5 @@
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { mustErase } from '../gateway/draining.ts'
+import { eraseOrder } from '../gateway/moves.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { revokeHub } from '../enrolment/enrol.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
@@ -73,7 +73,7 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
         const { retiredAt, orders } = await retireHub(tx, context, { hubId, force, actor: COMMAND_LINE })
         if (before?.retired_at === null)
           await record(tx.q, runtime, 'hubs.retire', hubId, orders.length > 0 ? { orders } : undefined)
-        const secrets_erased = !(await mustErase(tx.q, hubId))
+        const secrets_erased = (await eraseOrder(tx.q, hubId)) === undefined
         return { hub_id: hubId, retired_at: timestamp(retiredAt), secrets_erased }
       })
     },

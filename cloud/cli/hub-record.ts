@@ -7,6 +7,7 @@ import { notSellingReason } from '../commerce/orders/intake.ts'
 import { certificateOf } from '../gateway/hub-certificates.ts'
 import { hubState, shownHubStatus } from '../gateway/hub-state.ts'
 import { setDesired } from '../operations/controls/configuration.ts'
+import { shownMove } from '../operations/ownership/next-cell.ts'
 import { NewHub } from '../operations/hubs/create-hub.ts'
 import { type DesiredChange, storeDesired } from '../operations/hubs/desired.ts'
 import { describeHub } from '../operations/hubs/hubs.ts'
@@ -86,6 +87,7 @@ export async function showHub(q: Queries, context: CloudContext, hubId: number) 
     external_payments: hub.external_payments,
     retired_at: timestampOrNull(hub.retired_at),
     draining_until: timestampOrNull(isDraining ? hub.draining_until : null),
+    next_cell: await shownMove(q, hubId),
     desired_version: hub.desired_version,
     ...(await appliedState(q, hubId, hub.desired_version)),
     certificate: certificate

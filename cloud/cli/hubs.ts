@@ -25,6 +25,7 @@ import {
   lockInService,
   showHub,
 } from './hub-record.ts'
+import { sendCommands } from './hub-send.ts'
 import { managementCommands, record, say, DEFAULT_PORT } from './hub-management.ts'
 import { createOwner } from './owners.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
@@ -51,6 +52,7 @@ Hubs and their owners:
   larder hubs rename ID --name NAME
   larder hubs move ID --owner NAME
   larder hubs retire ID [--force]
+  larder hubs send ID --to URL --as ID --code-file FILE (to another cell: larder hubs send --help)
   larder hubs export ID [--to DIR]
   larder hubs set-layout ID --hardware FILE
 
@@ -170,6 +172,7 @@ export const hubCommands = (runtime: Runtime): CommandLine => ({
     ...lifeCommands(runtime),
     ...boardCommands(runtime),
     ...diagnosisCommands(runtime),
+    ...sendCommands(runtime),
     'set-layout': {
       options: ['hub', 'hardware'],
       positionals: ['hub'],

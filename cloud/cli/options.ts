@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { z } from 'zod'
 import { nameText, normalName } from '../../protocol/model/name-text.ts'
 import { problemText, schemaProblems } from '../../protocol/model/schema-problems.ts'
@@ -87,11 +87,13 @@ export async function findOwner(q: Queries, given: string): Promise<{ id: number
 }
 
 /** Reads the file (JSON) that an option names. */
-export function readJsonFile<T>(path: string, schema: z.ZodType<T>): T {
+export function readJsonFile<T>(path: string, schema: z.ZodType<T>, maxBytes = Infinity): T {
   let value: unknown
   try {
+    if (statSync(path).size > maxBytes) throw new UsageError(`${path} has more than ${maxBytes} bytes`)
     value = JSON.parse(readFileSync(path, 'utf8'))
   } catch (error) {
+    if (error instanceof UsageError) throw error
     throw new UsageError(
       error instanceof SyntaxError
         ? `${path} is not valid JSON: ${error.message}`

@@ -1,16 +1,28 @@
+import { writeFileSync } from 'node:fs'
 import { normalName } from '../../protocol/model/name-text.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import { timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { fileProblem } from '../../protocol/model/system-error.ts'
+import { renewClaimCode } from '../enrolment/claim-codes.ts'
+import { exportOwner, importOwner, MAX_FILE_BYTES, OwnerFile } from '../operations/ownership/owner-file.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { recordAct, type CommandLine } from './command-line.ts'
-import { idOf, nameOf } from './options.ts'
+import { COMMAND_LINE, contextOf, recordAct, type CommandLine, type Invocation } from './command-line.ts'
+import { baseOf } from './hub-code.ts'
+import { conform, findOwner, hubsOf, idOf, nameOf, readJsonFile, requireHubs, required } from './options.ts'
 
 const usage = `Usage:
   larder owners list
   larder owners create --name NAME
   larder owners rename ID --name NAME
+  larder owners export NAME [--hubs 17,18] [--to FILE]
+  larder owners import FILE [--owner ID]
 
-Owners of hubs. Each name exists once. Prints JSON: owner_id, name, hub_ids and created_at (null if it is unknown, as for the owners of a demo).`
+Owners of hubs. Each name exists once. Prints JSON: owner_id, name, hub_ids and created_at (null if it is unknown, as for the owners of a demo).
+
+export writes an owner and its hubs in maintenance (all, or those of --hubs) for another cell: records, settings, hardware, products, prices, planogram,
+units, and the people of the hubs' pages with digests of their PINs. import creates them there, and prints a claim code for each hub and the command that
+sends the hub (larder hubs send --help). An interrupted import continues when it is repeated. --owner names an owner that exists there. Orders, money, deals,
+banners, pictures, roles, API keys, webhooks, contacts and management addresses do not move. The page "Beyond one installation" has the steps.`
 
 /** Owners, for operators. */
 export const ownerCommands = (runtime: Runtime): CommandLine => ({
@@ -26,6 +38,34 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
           await recordAct(tx.q, runtime, { action: 'owners.create', object: `owner-${id}`, detail: { name } })
           return showOwner(tx.q, id)
         }),
+    },
+    export: {
+      options: ['name', 'hubs', 'to'],
+      positionals: ['name'],
+      async run({ q, db, settings, options }) {
+        const owner = await findOwner(q, required(options, 'name'))
+        const hubs = options['hubs'] === undefined ? '*' : hubsOf(options)
+        await requireHubs(q, hubs, owner.id)
+        const { currency } = contextOf({ db, settings }, runtime).settings
+        const now = runtime.clock.now()
+        const file = await db.transact((tx) => exportOwner(tx, owner, { hubs, currency, now }))
+        // A fault is found here, not in the other cell.
+        conform(OwnerFile, file, `owner ${owner.id}`)
+        if (options['to'] === undefined) return file
+        const path = required(options, 'to')
+        try {
+          writeFileSync(path, `${JSON.stringify(file, null, 2)}\n`)
+        } catch (error) {
+          throw new Error(`--to: ${path} cannot be written: ${fileProblem(error)}`, { cause: error })
+        }
+        return { owner: file.owner, hub_ids: file.hubs.map(({ hub_id }) => hub_id), file: path }
+      },
+    },
+    import: {
+      store: 'creates',
+      options: ['file', 'owner'],
+      positionals: ['file'],
+      run: (invocation) => importFile(invocation, runtime),
     },
     rename: {
       options: ['id', 'name'],
@@ -47,6 +87,34 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
     },
   },
 })
+
+async function importFile({ db, settings, options }: Invocation, runtime: Runtime): Promise<unknown> {
+  const file = readJsonFile(required(options, 'file'), OwnerFile, MAX_FILE_BYTES)
+  const context = contextOf({ db, settings }, runtime)
+  const given = options['owner'] === undefined ? undefined : idOf(options, 'owner', "an owner's")
+  if (given !== undefined) await showOwner(db.kysely, given)
+  const { ownerId, hubs } = await importOwner(context, file, {
+    ownerId: given,
+    actor: COMMAND_LINE,
+    createOwner: async (tx) => (await createOwner(tx.q, runtime, file.owner)).id,
+  })
+  const shown: object[] = []
+  for (const { formerId, hubId, products, isEnrolled } of hubs) {
+    const hub = { former_hub_id: formerId, hub_id: hubId, products, is_enrolled: isEnrolled }
+    if (isEnrolled) {
+      shown.push(hub)
+      continue
+    }
+    const { code, expiresAt } = await db.transact((tx) => renewClaimCode(tx, context, hubId))
+    shown.push({
+      ...hub,
+      claim_code: code,
+      claim_expires_at: timestamp(expiresAt),
+      send: `larder hubs send ${formerId} --to ${baseOf(settings)} --as ${hubId} --code-file FILE`,
+    })
+  }
+  return { owner_id: ownerId, owner: file.owner, hubs: shown }
+}
 
 /** Registers an owner, in the caller's transaction. Throws if the name exists. */
 export async function createOwner(

@@ -1,7 +1,9 @@
 import { sleep } from '../../protocol/model/runtime.ts'
+import type { Erase } from '../../protocol/mqtt/session.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
-import { maySpeak, mustErase } from '../gateway/draining.ts'
+import { maySpeak } from '../gateway/draining.ts'
 import { CLOCK_TOLERANCE_MS } from '../gateway/lost-certificates.ts'
+import { eraseOrder } from '../gateway/moves.ts'
 import { tryLogin } from '../gateway/try-login.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { lockHubs } from '../platform/credentials/hub-access.ts'
@@ -24,7 +26,7 @@ export interface SessionEnds extends EnrolmentOptions {
   /** The embedded broker ends sessions itself. */
   isEmbedded: boolean
   /** Orders a board to erase its secrets. */
-  erase: (hubId: number) => void
+  erase: (hubId: number, order: Erase) => void
 }
 
 /**
@@ -50,8 +52,9 @@ export function sessionWork(context: CloudContext, ends: SessionEnds): WorkKinds
         let { isServed } = hub
         if (isServed && hub.isRetired) return { next: now + DRAIN_CHECK_MS }
         if (!isServed) {
-          if (await mustErase(db.kysely, hubId)) {
-            ends.erase(hubId)
+          const order = await eraseOrder(db.kysely, hubId)
+          if (order) {
+            ends.erase(hubId, order)
             await sleep(clock, ERASE_MS)
           }
           isServed = await db.transact(async (tx) => {

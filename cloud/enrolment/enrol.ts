@@ -294,7 +294,7 @@ export const noteErased = ({ db, runtime }: CloudContext, hubId: number): Promis
   db.transact(async (tx) => {
     const { numUpdatedRows } = await tx.q
       .updateTable('hubs')
-      .set({ secrets_erased_at: runtime.clock.now() })
+      .set({ secrets_erased_at: runtime.clock.now(), draining_until: null })
       .where('id', '=', hubId)
       .where(isToErase)
       .executeTakeFirst()

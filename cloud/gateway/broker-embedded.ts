@@ -14,8 +14,8 @@ import { defaultLimits } from '../platform/settings/limits.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import type { CloudDatabase, Queries } from '../platform/store/database.ts'
 import { warnWithoutHubs } from '../platform/store/no-hubs.ts'
-import { mustErase } from './draining.ts'
 import type { Adoption } from './lost-certificates.ts'
+import { eraseOrder } from './moves.ts'
 import {
   endedLogins,
   NO_SUCH_HUB,
@@ -321,8 +321,9 @@ class Sessions {
     const { q, clock, publish } = this.#ports
     if (this.#ending.has(client)) return
     this.#ending.add(client)
-    if (!(await mustErase(q, hubId).catch(() => false))) return this.#close(client)
-    publish(downTopic(hubId, 'erase'), '{}')
+    const order = await eraseOrder(q, hubId).catch(() => undefined)
+    if (!order) return this.#close(client)
+    publish(downTopic(hubId, 'erase'), JSON.stringify(order))
     clock.after(ERASE_MS, () => this.#close(client))
   }
 

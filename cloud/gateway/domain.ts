@@ -9,7 +9,7 @@ import type {
   StateEntry,
   StockEntry,
 } from '../../protocol/mqtt/hub-entries.ts'
-import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
+import type { CertificateAnswer, CertificateRequest, Moved } from '../../protocol/mqtt/session.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Tx } from '../platform/store/database.ts'
@@ -67,6 +67,8 @@ export interface HubDomain {
   applyHardwareEntry(tx: Tx, hubId: number, entry: HardwareEntry): Promise<void>
   /** A retired or revoked board has erased its secrets. */
   secretsErased(context: CloudContext, hubId: number): void
+  /** A hub is enrolled in another cell, or could not move there. */
+  hubMoved(context: CloudContext, hubId: number, answer: Moved): void
   /** The number of a hub's dead letters may have changed. */
   deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
   /** A part of the connection has stalled while the hub is online, with this error; undefined: it advances again. */

@@ -23,16 +23,6 @@ export const isToErase = (eb: ExpressionBuilder<Tables, 'hubs'>) =>
     eb.or([eb('hubs.revoked_at', 'is not', null), eb('hubs.retired_at', 'is not', null)]),
   ])
 
-export async function mustErase(q: Queries, hubId: number): Promise<boolean> {
-  const hub = await q
-    .selectFrom('hubs')
-    .select('id')
-    .where('id', '=', hubId)
-    .where(isToErase)
-    .executeTakeFirst()
-  return hub !== undefined
-}
-
 /** Draining hubs that have committed everything. Their next hellos show whether their ledgers are applied. */
 export async function hubsToAsk(q: Queries, now: number): Promise<number[]> {
   const rows = await q
@@ -55,17 +45,21 @@ export async function startDraining(tx: Tx, hubId: number, until: number): Promi
     .execute()
 }
 
-/** Ends the logins of hubs whose hellos show that no entry is under way in either direction. */
+/**
+ * Ends the logins of hubs whose hellos show that no entry is under way in either direction. Returns those that must first leave
+ * for another cell: their logins end when they have.
+ */
 export async function endDrained(
   tx: Tx,
   said: readonly { hubId: number; hello: Hello; welcome: Welcome }[],
-): Promise<void> {
+): Promise<number[]> {
   const delivered = said.filter(isDelivered).map(({ hubId }) => hubId)
-  if (delivered.length === 0) return
-  await tx.q
-    .updateTable('hubs')
-    .set({ draining_until: null })
-    .where('id', 'in', delivered)
+  if (delivered.length === 0) return []
+  const drained = await tx.q
+    .selectFrom('hubs')
+    .leftJoin('hub_moves', 'hub_moves.hub_id', 'hubs.id')
+    .select(['hubs.id', 'hub_moves.moved_at'])
+    .where('hubs.id', 'in', delivered)
     .where((eb) =>
       eb.not(
         eb.exists(
@@ -78,6 +72,10 @@ export async function endDrained(
       ),
     )
     .execute()
+  const ended = drained.filter(({ moved_at }) => moved_at === null).map(({ id }) => id)
+  if (ended.length > 0)
+    await tx.q.updateTable('hubs').set({ draining_until: null }).where('id', 'in', ended).execute()
+  return drained.filter(({ moved_at }) => moved_at !== null).map(({ id }) => id)
 }
 
 const isDelivered = ({ hello, welcome: { ledger, outbox } }: { hello: Hello; welcome: Welcome }): boolean =>

@@ -21,6 +21,7 @@ import { HubClocks } from './hub-state.ts'
 import { LeaseKeeper } from './leases.ts'
 import { waitingHubs } from './outbox.ts'
 import { hubsToAsk } from './draining.ts'
+import { movesToOrder } from './moves.ts'
 import { Peers } from './peers.ts'
 import { Shares } from './shares.ts'
 import { Welcomes } from './welcomes.ts'
@@ -79,7 +80,7 @@ export class Gateway {
   readonly #hails = new Set<Cancel>()
   /** Hubs whose clock another process has requested and that have not reported it yet. */
   readonly #asked = new Set<number>()
-  readonly erase = (hubId: number): void => void this.#publish(downTopic(hubId, 'erase'), {})
+  readonly erase = (hubId: number, order: object) => void this.#publish(downTopic(hubId, 'erase'), order)
 
   constructor(options: GatewayOptions) {
     const { context, domain, processId } = options
@@ -166,6 +167,8 @@ export class Gateway {
       everyInBackground(this.#context, this.#settings.pollMs, 'poll the outboxes', async () => {
         for (const hubId of await waitingHubs(db.kysely)) this.#links.get(hubId)?.look()
         for (const hubId of await hubsToAsk(db.kysely, runtime.clock.now())) this.#links.get(hubId)?.ask()
+        for (const { hubId, next } of await movesToOrder(db.kysely, runtime.clock.now()))
+          if (this.#links.get(hubId)?.isHeld) void this.#publish(downTopic(hubId, 'move'), next)
       }),
     ]
     if (this.#peers)
@@ -268,16 +271,14 @@ export class Gateway {
   #receive(hubId: number, message: HubMessage): void {
     if (message.channel === 'result')
       return this.commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
-    if (message.channel === 'certificate')
-      return this.#options.domain.certificateRequested(
-        this.#context,
-        hubId,
-        message.body,
-        (answer) => this.#publish(downTopic(hubId, 'certificate'), answer),
-        () => this.isConnected(),
-      )
+    const { domain } = this.#options
+    if (message.channel === 'certificate') {
+      const answer = (body: object): boolean => this.#publish(downTopic(hubId, 'certificate'), body)
+      return domain.certificateRequested(this.#context, hubId, message.body, answer, () => this.isConnected())
+    }
     if (message.channel === 'diagnosis') return this.diagnoses.onPart(hubId, message.body)
-    if (message.channel === 'erased') return this.#options.domain.secretsErased(this.#context, hubId)
+    if (message.channel === 'erased') return domain.secretsErased(this.#context, hubId)
+    if (message.channel === 'moved') return domain.hubMoved(this.#context, hubId, message.body)
     this.#linkOf(hubId).receive(message)
     if (this.#asked.has(hubId)) this.#tellClock(hubId)
   }

@@ -1,11 +1,12 @@
-import type { Hello, ReceiverPosition, SenderPosition, Welcome } from '../../protocol/mqtt/session.ts'
+import type { Erase, Hello, ReceiverPosition, SenderPosition, Welcome } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
 import { storeUpdateReports } from './desired-state.ts'
-import { endDrained, maySpeak, mustErase } from './draining.ts'
+import { endDrained, maySpeak } from './draining.ts'
 import type { LeaseKeeper, Said } from './leases.ts'
+import { eraseOrder } from './moves.ts'
 import { reconcileOutboxes } from './outbox.ts'
 import type { UpStream } from './receiver.ts'
 
@@ -15,7 +16,7 @@ export interface HelloContext {
   leases: LeaseKeeper
   refusals: CloudRefusals
   /** Orders a retired or revoked board to erase its secrets. */
-  erase: (hubId: number) => void
+  erase: (hubId: number, order: Erase) => void
 }
 
 /**
@@ -32,9 +33,13 @@ export async function answerHellos(
   return context.db.transact(async (tx) => {
     const now = clock.now()
     const sessions = await readSessions(tx.q, idsOf(sorted), now)
+    const orderToErase = async (hubId: number): Promise<void> => {
+      const order = await eraseOrder(tx.q, hubId)
+      if (order) erase(hubId, order)
+    }
     for (const { hubId } of sorted)
       if (!sessions.has(hubId)) {
-        if (await mustErase(tx.q, hubId)) erase(hubId)
+        await orderToErase(hubId)
         refusals.note('hub_message', `hub-${hubId}`, {
           why: 'no such hub in this database, or it is retired or revoked',
         })
@@ -83,10 +88,8 @@ export async function answerHellos(
         clock: { wall: now },
       } satisfies Welcome,
     }))
-    await endDrained(
-      tx,
-      answers.filter(({ hubId }) => sessions.get(hubId)!.isDraining),
-    )
+    const draining = answers.filter(({ hubId }) => sessions.get(hubId)!.isDraining)
+    for (const hubId of await endDrained(tx, draining)) await orderToErase(hubId)
     return new Map(answers.map(({ hubId, welcome }) => [hubId, welcome]))
   })
 }

@@ -5,9 +5,10 @@ import {
   Ack,
   Batch,
   CertificateRequest,
-  Erase,
+  Erased,
   Heartbeat,
   Hello,
+  Moved,
   Presence,
   StorageReport,
 } from '../../protocol/mqtt/session.ts'
@@ -25,7 +26,8 @@ export const upSchemas = {
   storage: StorageReport,
   certificate: CertificateRequest,
   diagnosis: DiagnosisPart,
-  erased: Erase,
+  erased: Erased,
+  moved: Moved,
 } satisfies Record<UpChannel, z.ZodType>
 
 export type HubMessage = {
@@ -33,4 +35,7 @@ export type HubMessage = {
 }[UpChannel]
 
 /** The messages for `HubLink`; `CommandSender`, `Diagnoses` and the domain receive the others. */
-export type LinkMessage = Exclude<HubMessage, { channel: 'result' | 'certificate' | 'diagnosis' | 'erased' }>
+export type LinkMessage = Exclude<
+  HubMessage,
+  { channel: 'result' | 'certificate' | 'diagnosis' | 'erased' | 'moved' }
+>

@@ -97,8 +97,9 @@ export class LeaseKeeper {
         applied: 'int',
         failed: 'int',
         error: 'text',
+        can_move: 'int',
       },
-      said.map(({ hubId, hello: { session, software, instance = null, clock, desired } }) => ({
+      said.map(({ hubId, hello: { session, software, instance = null, clock, desired, can_move } }) => ({
         hub_id: hubId,
         session,
         software,
@@ -107,19 +108,21 @@ export class LeaseKeeper {
         applied: desired?.applied ?? null,
         failed: desired?.failed?.version ?? null,
         error: desired?.failed?.error ?? null,
+        can_move: can_move ? 1 : 0,
       })),
     )
     const { rows } = await sql<{ hub_id: number }>`
       insert into hub_sessions
         (hub_id, session, software, instance, hello_monotonic, applied_version, failed_version, apply_error,
-          process_id, lease_until, is_connected, last_heard_at)
-      select hub_id, session, software, instance, said_at, applied, failed, error, cast(${lease.process_id} as text),
+          can_move, process_id, lease_until, is_connected, last_heard_at)
+      select hub_id, session, software, instance, said_at, applied, failed, error, can_move, cast(${lease.process_id} as text),
         cast(${lease.lease_until} as bigint), cast(${lease.is_connected} as bigint), cast(${now} as bigint)
       from ${source} where true order by hub_id
       on conflict (hub_id) do update set
         session = excluded.session, software = excluded.software, instance = excluded.instance,
         hello_monotonic = excluded.hello_monotonic, applied_version = excluded.applied_version,
-        failed_version = excluded.failed_version, apply_error = excluded.apply_error, process_id = excluded.process_id,
+        failed_version = excluded.failed_version, apply_error = excluded.apply_error,
+        can_move = excluded.can_move, process_id = excluded.process_id,
         lease_until = excluded.lease_until, is_connected = excluded.is_connected, has_left = 0,
         last_heard_at = excluded.last_heard_at, health_monotonic = null
       where (hub_sessions.process_id = excluded.process_id or hub_sessions.lease_until <= excluded.last_heard_at)

@@ -50,6 +50,8 @@ export interface CoreOptions {
   hardware: HardwareDescription
   /** The hardware description with its ports as in its file, for a cloud that has none. */
   description?: HardwareDescription
+  /** The number of this hub in the cell from which it moved. */
+  formerHubId?: number | undefined
   settings: CoreSettings
   /** Name and version of the service. */
   software: string

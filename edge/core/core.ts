@@ -22,6 +22,7 @@ import { healthOf, watchHealth, type HealthWatch } from './health.ts'
 import { checkUpdates, endAlarmsOfAbsent, startHousekeeping } from './housekeeping.ts'
 import type { HubCore } from './hub-core.ts'
 import { createLayout } from './layout.ts'
+import { reasonToStay } from './leaving.ts'
 import { createLedger } from './ledger.ts'
 import { reportAgain } from './recovery/orders.ts'
 import { noteEnd, noteStart } from './starts.ts'
@@ -98,6 +99,7 @@ export function createCore(options: CoreOptions): HubCore {
     noteStall: () => health.check(),
     noteDesired: () => void actor.handle(() => checkUpdates(context)),
     isIdle: () => context.state.orders.unfinished().length === 0,
+    reasonToStay: () => reasonToStay(context),
     readings: () => readingsOfFridges(context),
     quietMs: () => actor.quietMs(),
     onHealthChange: (listener) => health.onChange(listener),
@@ -245,8 +247,10 @@ function followCloudClock(
   }
   const correction = cloud.setOffset(offsetMs)
   const { byMs } = correction
-  // A store that never received the cloud's time was dated by the board's clock alone, in every process.
-  const since = isFirst && !state.facts.get('live') ? -Infinity : correction.since
+  // A store that never received the cloud's time was dated by the board's clock alone, in every process. The times of a former
+  // journal are right.
+  const isUndated = !state.facts.get('live') && !state.facts.get('carried')
+  const since = isFirst && isUndated ? -Infinity : correction.since
   const isRight = handle(() => {
     correctTimes(store, cloud.now(), { since, byMs })
     outbox.redate((at) => Math.min(at + (at >= since ? byMs : 0), cloud.now()))

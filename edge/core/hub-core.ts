@@ -140,6 +140,8 @@ export interface HubCore {
   noteDesired(): void
   /** No order is in progress. */
   isIdle(): boolean
+  /** Why the hub must not begin a new journal now, as a sentence; undefined if it may. */
+  reasonToStay(): string | undefined
   /** Each fridge's reading and its age. */
   readings(): FridgeReading[]
   /** Milliseconds since the core last handled an event. Housekeeping is an event at least every `housekeepingMs`. */

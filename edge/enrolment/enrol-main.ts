@@ -7,7 +7,9 @@ import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { problemOf } from '../../protocol/model/system-error.ts'
-import { enrol, makeKey } from './enrol.ts'
+import { NextCell } from '../../protocol/mqtt/session.ts'
+import { enrol, makeKey, type Enrolled } from './enrol.ts'
+import { prepareMove } from './move.ts'
 
 const USAGE = `Usage: larder enroll --cloud URL --code CODE [--config FILE]
 
@@ -48,14 +50,25 @@ function read() {
   }
 }
 
+const print = (enrolled: Enrolled): void =>
+  void process.stdout.write(`${JSON.stringify(enrolled, null, 2)}\n`)
+
 try {
   if (process.argv.includes('--help')) process.stdout.write(`${USAGE}\n`)
   // The hub's service asks for the key of a renewal: a program that ends gives back the memory.
   else if (process.argv.includes('--new-key')) process.stdout.write(JSON.stringify(await makeKey()))
-  else {
+  // The hub's service moves to another cell, and still uses its files. A claim code must not be in the list of processes.
+  else if (process.argv.includes('--move')) {
+    const { cloud, hub_id: as, code } = NextCell.parse(JSON.parse(readFileSync(0, 'utf8')))
+    const { config } = parseArgs({
+      options: { config: { type: 'string' }, move: { type: 'boolean' } },
+      strict: false,
+    }).values
+    const place = settingsIn(typeof config === 'string' ? config : undefined)
+    print(await prepareMove({ cloud, code, as, ...place, runtime: systemRuntime() }))
+  } else {
     const { cloud, code, config } = read()
-    const enrolled = await enrol({ cloud, code, ...settingsIn(config), runtime: systemRuntime() })
-    process.stdout.write(`${JSON.stringify(enrolled, null, 2)}\n`)
+    print(await enrol({ cloud, code, ...settingsIn(config), runtime: systemRuntime() }))
   }
 } catch (error) {
   process.stderr.write(`error: ${problemOf(error)}\n`)

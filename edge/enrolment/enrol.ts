@@ -10,40 +10,19 @@ import { z } from 'zod'
 import { BUILD } from '../../protocol/build.ts'
 import { addressOf } from '../../protocol/model/address.ts'
 import { goesInClear } from '../../protocol/model/exposure.ts'
-import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
-import { fileProblem } from '../../protocol/model/system-error.ts'
 import type { Clock, Random, Runtime } from '../../protocol/model/runtime.ts'
 import { openCheckedTls } from '../../protocol/mqtt/broker-socket.ts'
 import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { connectionProblem } from '../../protocol/mqtt/connection-problem.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
-import { DesiredStates, desiredFile } from '../desired/desired-states.ts'
 import { refuseForeignFile } from '../journal/store.ts'
 import { replaceText } from '../replace-text.ts'
-import { updateFiles } from '../update/files.ts'
-import { enrolmentFiles, hardwareFile } from './enrolment.ts'
+import { enrolmentFiles, type HubPlace } from './enrolment.ts'
+import { Answer, install } from './install.ts'
 import type { NewKey } from './renewal.ts'
 
-/** The cloud's answer to an enrolment (`POST /api/v1/enroll`). */
-const Answer = z.object({
-  hub_id: z.int().min(1),
-  name: z.string(),
-  certificate: z.string(),
-  ca: z.string(),
-  mqtt_url: z.string(),
-  expires_at: z.string(),
-  /** A hardware description as the cloud stores it. */
-  hardware: z
-    .record(z.string(), z.unknown())
-    .refine((hardware) => HardwareDescription.safeParse(hardware).success)
-    .nullable(),
-  settings: z.record(z.string(), z.string()),
-  desired_version: z.int(),
-  /** Absent from an older cloud. */
-  update_root: z.string().nullable().optional(),
-})
 const Refusal = z.object({ error: z.object({ code: z.string(), message: z.string() }) })
 
 /** An enrolment, as `larder enroll` prints it. */
@@ -55,14 +34,10 @@ export interface Enrolled {
   desired_version: number
 }
 
-export interface EnrolOptions {
+export interface EnrolOptions extends HubPlace {
   /** Address of the cloud: `https://larder.example`. */
   cloud: string
   code: string
-  /** Path of the journal. The files of the enrolment are beside it. */
-  store: string
-  /** The setting HARDWARE. */
-  hardware: string | undefined
   runtime: Runtime
 }
 
@@ -82,7 +57,29 @@ export async function makeKey(): Promise<NewKey> {
  * board. Throws a sentence if the code is refused, the cloud is not reached, or the journal belongs to another hub. A refused
  * enrolment leaves the files of an earlier one as they were.
  */
-export async function enrol({ cloud, code, store, hardware, runtime }: EnrolOptions): Promise<Enrolled> {
+export async function enrol(options: EnrolOptions): Promise<Enrolled> {
+  const { key, answer } = await exchange(options)
+  // A hub that used the journal of another one would report a foreign history.
+  refuseForeignFile(options.store, answer.hub_id)
+  install(options, key, answer)
+  return enrolledBy(answer)
+}
+
+export const enrolledBy = ({ hub_id, name, mqtt_url, expires_at, desired_version }: Answer): Enrolled => ({
+  hub_id,
+  name,
+  mqtt_url,
+  expires_at,
+  desired_version,
+})
+
+/** Exchanges a claim code for a certificate of a new key. Only the attempt is stored. */
+export async function exchange({
+  cloud,
+  code,
+  store,
+  runtime,
+}: Omit<EnrolOptions, 'hardware'>): Promise<{ key: string; answer: Answer }> {
   if (goesInClear(cloud)) throw new Error(`${cloud}: others could read the code: use https`)
   const paths = enrolmentFiles(store)
   makeFolder(files, dirname(store))
@@ -91,27 +88,7 @@ export async function enrol({ cloud, code, store, hardware, runtime }: EnrolOpti
     if (error instanceof RefusedEnrolment) files.rmSync(paths.attempt, { force: true })
     throw error
   })
-  const { hub_id, name, mqtt_url, expires_at, settings, desired_version, update_root } = answer
-  // A hub that used the journal of another one would report a foreign history.
-  refuseForeignFile(store, hub_id)
-  const isOwn = answer.hardware === null || isOwnDescription({ hardware, store }, answer.hardware)
-  // A board is enrolled while this file exists, so it is removed first and written last.
-  files.rmSync(paths.enrolment, { force: true })
-  replaceText(paths.key, attempt.key)
-  replaceText(paths.certificate, answer.certificate, 0o644)
-  replaceText(paths.ca, answer.ca, 0o644)
-  // The service tries the settings, and a description that differs from its own file, when it runs.
-  files.rmSync(desiredFile(store), { force: true })
-  const first = { version: desired_version, settings, hardware: isOwn ? null : answer.hardware }
-  new DesiredStates(store).takeFirst(first)
-  const updates = updateFiles(store)
-  // The updater trusts the root of this cloud from now on. Without one it waits for it.
-  for (const former of [updates.metadata, updates.root])
-    files.rmSync(former, { recursive: true, force: true })
-  if (update_root) replaceText(updates.root, update_root)
-  replaceText(paths.enrolment, `${JSON.stringify({ hub_id, mqtt_url })}\n`, 0o644)
-  files.rmSync(paths.attempt, { force: true })
-  return { hub_id, name, mqtt_url, expires_at, desired_version }
+  return { key: attempt.key, answer }
 }
 
 /** A code, and the key for which it is exchanged. */
@@ -137,7 +114,7 @@ async function attemptOf(path: string, code: string, random: Random): Promise<At
 /** The cloud's answer is final: the same request would be refused again. */
 class RefusedEnrolment extends Error {}
 
-async function ask(cloud: string, { code, csr, id }: Attempt, clock: Clock): Promise<z.infer<typeof Answer>> {
+async function ask(cloud: string, { code, csr, id }: Attempt, clock: Clock): Promise<Answer> {
   // The address may have a path, at which a proxy mounts the cloud.
   const { status, body } = await post(new URL(`${cloud.replace(/\/+$/, '')}/api/v1/enroll`), {
     id,
@@ -203,38 +180,4 @@ function jsonOf(body: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/**
- * Whether the hub's own file has this hardware description. If there is no file, it is made at the first place that can be
- * written. A file that a person has made for this hub is left as it is. The service could not start with a damaged file, or with
- * one of another hub: such a file gets another name. Throws a sentence if that is not possible.
- */
-function isOwnDescription(
-  settings: { hardware: string | undefined; store: string },
-  description: Record<string, unknown>,
-): boolean {
-  const wanted = HardwareDescription.parse(description)
-  const own = hardwareFile(settings)
-  if (files.existsSync(own)) {
-    const found = HardwareDescription.safeParse(jsonOf(files.readFileSync(own, 'utf8')))
-    if (found.success && found.data.hubId === wanted.hubId)
-      return JSON.stringify(found.data) === JSON.stringify(wanted)
-    try {
-      files.renameSync(own, `${own}.former`)
-    } catch (error) {
-      const why = `${own} is damaged or describes another hub, and cannot be renamed (${fileProblem(error)})`
-      throw new Error(`${why}: remove it, and enrol again with the same code`, { cause: error })
-    }
-  }
-  const text = `${JSON.stringify(wanted, null, 2)}\n`
-  const stored = enrolmentFiles(settings.store).hardware
-  try {
-    replaceText(own, text, 0o644)
-  } catch (error) {
-    // The service's user may not write into the folder of its configuration.
-    if (own === stored) throw error
-    replaceText(stored, text, 0o644)
-  }
-  return true
 }

@@ -3,12 +3,13 @@ import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { listen, type ListenOptions } from '../local-api/front.ts'
 import { superviseBy, type Notify } from '../supervision.ts'
-import { enrol, type EnrolOptions } from './enrol.ts'
+import { enrol } from './enrol.ts'
+import type { HubPlace } from './enrolment.ts'
 
 export interface EnrolmentPageOptions {
   /** Where the page is served. */
   local: Pick<ListenOptions, 'host' | 'port' | 'bounds' | 'cert' | 'key'>
-  place: Pick<EnrolOptions, 'store' | 'hardware'>
+  place: HubPlace
   runtime: Runtime
   log: Log
   notify: Notify

@@ -13,6 +13,9 @@ export const enrolmentFiles = (store: string) => {
     enrolment: at('enrolment.json'),
     /** An exchange of a claim code without a stored answer. */
     attempt: at('enrolment.attempt.json'),
+    /** The enrolment in another cell (`move.ts`), and the same when the board must leave (`erase.ts`). */
+    next: at('enrolment.next.json'),
+    moving: at('enrolment.moving.json'),
     /** Used if the setting HARDWARE is absent. */
     hardware: at('hardware.json'),
   }
@@ -22,11 +25,17 @@ export const enrolmentFiles = (store: string) => {
 export const isOfKey = (cert: string, key: string): boolean =>
   new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
 
-const EnrolmentFile = z.object({ hub_id: z.int().min(1), mqtt_url: z.string() })
+const EnrolmentFile = z.object({
+  hub_id: z.int().min(1),
+  mqtt_url: z.string(),
+  former_hub_id: z.int().min(1).optional(),
+})
 
 /** A board's certificate of the cloud and its key (PEM), and the broker that accepts it. */
 export interface Enrolment {
   hubId: number
+  /** The number of this hub in the cell from which it moved; its controllers name it as their owner. */
+  formerHubId: number | undefined
   mqttUrl: string
   cert: string
   key: string
@@ -50,17 +59,29 @@ export function readEnrolment(store: string): Enrolment | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
-  const { hub_id: hubId, mqtt_url: mqttUrl } = EnrolmentFile.parse(JSON.parse(text))
+  const {
+    hub_id: hubId,
+    mqtt_url: mqttUrl,
+    former_hub_id: formerHubId,
+  } = EnrolmentFile.parse(JSON.parse(text))
   const [cert, ca] = [readFileSync(paths.certificate, 'utf8'), readFileSync(paths.ca, 'utf8')]
   if (!isOfKey(cert, readFileSync(paths.key, 'utf8')) && existsSync(nextKey(paths.key)))
     renameSync(nextKey(paths.key), paths.key)
   const key = readFileSync(paths.key, 'utf8')
   if (!isOfKey(cert, key)) throw new Error(`${paths.certificate} is no certificate of ${paths.key}`)
-  return { hubId, mqttUrl, cert, key, ca }
+  return { hubId, formerHubId, mqttUrl, cert, key, ca }
+}
+
+/** Where a hub keeps its files. */
+export interface HubPlace {
+  /** Path of the journal. The files of the enrolment are beside it. */
+  store: string
+  /** The setting HARDWARE. */
+  hardware: string | undefined
 }
 
 /** The hub's own hardware description: HARDWARE, or the file that an enrolment has stored beside the journal. */
-export function hardwareFile({ hardware, store }: { hardware: string | undefined; store: string }): string {
+export function hardwareFile({ hardware, store }: HubPlace): string {
   const stored = enrolmentFiles(store).hardware
   return hardware !== undefined && (existsSync(hardware) || !existsSync(stored)) ? hardware : stored
 }

@@ -77,6 +77,8 @@ const Attempt = z.object({
 const facts = {
   /** This store has applied the cloud's snapshot. Before that the hub neither sells nor dispenses. */
   live: z.boolean().default(false),
+  /** This store has times of a former journal (`carry-over.ts`). */
+  carried: z.boolean().default(false),
   /** The id of this store; a copy of it has the same. */
   store_id: z.string().nullable().default(null),
   /** Parts that a person at the hub took out of service. The cloud's configuration does not change them. */

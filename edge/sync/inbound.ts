@@ -9,7 +9,7 @@ import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { Inbox, LeaveOut } from '../journal/inbox.ts'
 
 /** The channels of a session. `enrolment/` and `diagnosis/diagnosis.ts` have the others and need no session. */
-type SessionChannel = Exclude<DownChannel, 'certificate' | 'diagnosis' | 'erase'>
+type SessionChannel = Exclude<DownChannel, 'certificate' | 'diagnosis' | 'erase' | 'move'>
 
 const schemas = {
   welcome: Welcome,

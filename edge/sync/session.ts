@@ -46,6 +46,8 @@ export interface SyncOptions {
   software: string
   /** What became of the desired state, for the hello. */
   desired?: () => Hello['desired']
+  /** The hub can move to another cell. */
+  canMove?: boolean | undefined
   /** The certificate with which the hub logs in; undefined if it uses a password. `endsAt`: milliseconds since the Unix epoch. */
   loginCertificate?: (() => { endsAt: number } | undefined) | undefined
   /** A time that has passed, whatever the board's clock shows: the cloud, or the begin of the certificate, proves it. */
@@ -292,7 +294,7 @@ export class Session {
   }
 
   #sendHello(monotonic: number): void {
-    const { inbox, runtime, instance, software, desired, checkpoint } = this.#options
+    const { inbox, runtime, instance, software, desired, canMove, checkpoint } = this.#options
     const state = this.#connected
     if (!state) return
     this.#publish('hello', {
@@ -304,6 +306,7 @@ export class Session {
       telemetry: state.senders.telemetry.announce(monotonic),
       inbox: inbox.position(),
       desired: desired?.(),
+      ...(canMove && { can_move: true }),
       clock: { wall: runtime.clock.now(), monotonic },
     } satisfies Hello)
     checkpoint('sync.after-hello')

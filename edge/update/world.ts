@@ -78,7 +78,7 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
     },
     restore() {
       if (!existsSync(copy) || versionOf(copy) === versionOf(store)) return
-      const draft = `${store}.former`
+      const draft = `${store}.restored`
       copyDurably(copy, draft)
       for (const part of ['-wal', '-shm']) rmSync(store + part, { force: true })
       renameSync(draft, store)

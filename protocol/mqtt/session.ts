@@ -61,6 +61,8 @@ export const Hello = z.object({
       update: UpdateReport.optional(),
     })
     .optional(),
+  /** The hub can move to another cell. Absent from an older hub. */
+  can_move: z.boolean().optional(),
   /** The hub's clocks when it sent the hello, in milliseconds. */
   clock: z.object({ wall: z.number(), monotonic: z.number() }),
 })
@@ -166,8 +168,39 @@ export const CertificateAnswer = z.object({
 })
 export type CertificateAnswer = z.infer<typeof CertificateAnswer>
 
-/** Cloud → hub: a retired or revoked board must erase its secrets. Hub → cloud: it has (SPEC §2). */
-export const Erase = z.object({})
+/** Cloud → hub in service: move to another cell, where the hub has this number and this claim code (SPEC §2). */
+export const NextCell = z.object({
+  /** Another number for each order of the operator. */
+  order: z.int(),
+  cloud: z.url({ protocol: /^https?$/ }).max(500),
+  hub_id: z.int().min(1).max(9_999_999_999),
+  code: z.string().min(1).max(32),
+})
+export type NextCell = z.infer<typeof NextCell>
+
+/** Maximum length of the reason of a failed move. */
+export const MAX_ERROR = 300
+
+/**
+ * Hub → cloud: it is enrolled in the other cell with the number `hub_id`, and waits for the order to leave. With `error` it could
+ * not do that, and nothing has changed.
+ */
+export const Moved = z.object({
+  order: z.int(),
+  hub_id: z.int().min(1),
+  error: z.string().max(MAX_ERROR).optional(),
+})
+export type Moved = z.infer<typeof Moved>
+
+/**
+ * Cloud → hub: a retired or revoked board must erase its secrets. `next`: it has this number in the other cell, and continues
+ * there.
+ */
+export const Erase = z.object({ next: z.int().min(1).optional() })
+export type Erase = z.infer<typeof Erase>
+
+/** Hub → cloud: it has (SPEC §2). */
+export const Erased = z.object({})
 
 /** A batch of contiguous entries of one stream, in either direction. `Body` is validated for each entry (I8). */
 export const Batch = z.object({

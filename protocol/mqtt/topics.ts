@@ -18,6 +18,7 @@ export const upChannels = [
   'certificate',
   'diagnosis',
   'erased',
+  'moved',
 ] as const
 export type UpChannel = (typeof upChannels)[number]
 export const downChannels = [
@@ -30,6 +31,7 @@ export const downChannels = [
   'certificate',
   'diagnosis',
   'erase',
+  'move',
 ] as const
 export type DownChannel = (typeof downChannels)[number]
 

@@ -35,6 +35,8 @@
  *    A hub reports which authorities it trusts, and receives those of the cloud (ca). An older hub gets certificates of the
  *    former authority until the end of its overlap.
  *    A retired or revoked board erases its secrets (erase, erased). An older hub ignores the order.
+ *    A hub moves to another cell (move, moved, next in erase, can_move in hellos). An older hub ignores the order; the cloud does
+ *    not send it to a hub without can_move.
  *    Settings and hardware descriptions of hubs (desired, in entries, snapshots and hellos; hardware). An older hub stores
  *    the entry as a dead letter.
  *    Names and PIN digests of people in the hub's configuration. An older hub ignores them.
@@ -51,4 +53,4 @@ export const isSpoken = (version: number): boolean =>
   version <= MQTT_PROTOCOL_VERSION && version >= Math.max(OLDEST_UNDERSTOOD, MQTT_PROTOCOL_VERSION - 1)
 
 /** The hash of the schemas and topics at this version (`test/protocol/mqtt/version.test.ts`). */
-export const MQTT_SCHEMA_HASH = '2adcbc43a19a6335'
+export const MQTT_SCHEMA_HASH = '6a55fceeab50c904'

@@ -12,6 +12,7 @@ export const long: readonly string[] = [
   'test/process/upgrade.test.ts',
   'test/process/move-and-retire.test.ts',
   'test/process/rotation.test.ts',
+  'test/process/owner-moves.test.ts',
   'test/process/rotation-sales.test.ts',
   'test/process/updates.test.ts',
   'test/process/firmware-update.test.ts',

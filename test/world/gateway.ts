@@ -192,6 +192,7 @@ export const inertDomain: HubDomain = {
   certificateRequested() {},
   applyMaintenanceEntry: () => Promise.resolve(),
   applyHardwareEntry: () => Promise.resolve(),
+  hubMoved() {},
   secretsErased() {},
   applyOrderEntry: () => Promise.resolve(),
   applyStockEntries: () => Promise.resolve(),

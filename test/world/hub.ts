@@ -66,6 +66,8 @@ export class TestHub {
   readonly #log: { level: keyof Log; message: string }[] = []
   /** The hardware description of the hub's next life. */
   hardware = simulatedHardware
+  /** The number of the hub in the cell from which it moved. */
+  formerHubId: number | undefined
   /** Lines of this hub that lead to another controller than intended, by their ports. */
   readonly plugs = new Map<string, string>()
   #life: Life | undefined
@@ -147,6 +149,7 @@ export class TestHub {
           ),
         gpio: this.#gpioFor(life),
         hardware: this.hardware,
+        formerHubId: this.formerHubId,
         settings: this.settings,
         software: this.software,
         lastError: this.lastError,

@@ -6,9 +6,11 @@ import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type {
   Ack,
   Batch,
+  Erase,
   Hail,
   Hello,
   Later,
+  NextCell,
   ReceiverPosition,
   Welcome,
 } from '../../protocol/mqtt/session.ts'
@@ -56,6 +58,10 @@ export class ScriptedHub {
   welcomes: Welcome[] = []
   hails: Hail[] = []
   acks: Ack[] = []
+  /** Orders to erase the secrets of the board. */
+  readonly erases: Erase[] = []
+  /** Orders to move to another cell. */
+  readonly moves: NextCell[] = []
   batches: Batch[] = []
   commands: Command[] = []
   /** Answers commands, if it is set. */
@@ -169,9 +175,14 @@ export class ScriptedHub {
         return this.#onBatch(message as Batch)
       case 'command':
         return this.#onCommand(message as Command)
-      case 'diagnosis':
       case 'erase':
-        // As a hub of the version before, which does not know them.
+        this.erases.push(message as Erase)
+        return
+      case 'move':
+        this.moves.push(message as NextCell)
+        return
+      case 'diagnosis':
+        // As a hub of the version before, which does not know it.
         return
       case 'certificate':
       case undefined:

@@ -28,7 +28,7 @@ interface LockedHub {
 /**
  * Checkouts lock the same row: none is in progress after this, and none starts before the transaction ends.
  */
-async function lockHub(tx: Tx, hubId: number): Promise<LockedHub> {
+export async function lockHub(tx: Tx, hubId: number): Promise<LockedHub> {
   const hub = await tx
     .forUpdate(
       tx.q
@@ -42,7 +42,7 @@ async function lockHub(tx: Tx, hubId: number): Promise<LockedHub> {
 }
 
 /** Ids of orders that are being paid, prepared or collected. */
-async function ordersInFlight(tx: Tx, hubId: number): Promise<number[]> {
+export async function ordersInFlight(tx: Tx, hubId: number): Promise<number[]> {
   const rows = await tx.q
     .selectFrom('orders')
     .select('id')
@@ -54,7 +54,7 @@ async function ordersInFlight(tx: Tx, hubId: number): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
-const inFlight = (hubId: number, orders: readonly number[], remedy: string): Error => {
+export const inFlight = (hubId: number, orders: readonly number[], remedy: string): Error => {
   const named = orders.slice(0, 10).join(', ') + (orders.length > 10 ? ', …' : '')
   return new Error(`hub ${hubId} has ${counted(orders.length, 'unfinished order')} (${named}): ${remedy}`)
 }

@@ -8,6 +8,8 @@ export interface PageOptions {
   policy?: string
   /** Whether a path below the place names something that exists. The page is shown in any case, with 404. */
   exists?: (path: string) => Promise<boolean>
+  /** The address of a page that has moved; undefined if it has not. */
+  movedTo?: (path: string) => Promise<string | undefined>
 }
 
 const FILE = /^[\w-]+\.(js|css|svg)$/
@@ -23,7 +25,7 @@ export function pageRoutes(
   place: string,
   root: string,
   assets: PageAssets,
-  { policy = pagePolicy, exists }: PageOptions = {},
+  { policy = pagePolicy, exists, movedTo }: PageOptions = {},
 ): SiteRoute[] {
   async function answer(call: Call): Promise<Answer<string | Uint8Array<ArrayBuffer>>> {
     const name = call.c.req.path.slice(place.length + 1)
@@ -33,6 +35,8 @@ export function pageRoutes(
       if (found.status !== 200) throw new ApiError('not_found')
       return { ...found, headers: byName(found.headers) }
     }
+    const moved = await movedTo?.(name)
+    if (moved !== undefined) return { status: 307, headers: { Location: moved }, body: '' }
     const text = assets.text?.('index.html')
     if (text === undefined) {
       const missing = assets.page(accepted)

@@ -187,6 +187,22 @@ export const numberedMigrations: readonly NumberedMigration[] = [
             'alter table temperatures attach partition temperatures_before default',
           ],
   },
+  {
+    name: '0014-next-cell',
+    statements: (kind) => [
+      `alter table hub_sessions add column can_move ${kind === 'sqlite' ? 'integer' : 'bigint'} check (can_move in (0, 1))`,
+      table(
+        kind,
+        'hub_moves',
+        'hub_id INT not null primary key references hubs (id), cloud text not null, next_id INT not null, code text, ordered_at INT not null, error text, moved_at INT',
+      ),
+      table(
+        kind,
+        'imported_hubs',
+        'hub_id INT not null primary key references hubs (id), former_id INT not null, imported_at INT',
+      ),
+    ],
+  },
 ]
 
 /** The statement that creates a table. INT: an integer of 64 bits. */

@@ -12,11 +12,12 @@ import type { Action, OperationState } from '../../../protocol/serial/frames.ts'
  *
  * - `own`: this store, or a memory that this store knows.
  * - `former`: this hub and line, but another store took it over.
+ * - `moved`: this hub and line, before the hub moved from another cell. It left no operation open.
  * - `nobodys`: the board reports no owner.
  * - `emptied`: no owner, but it is this line's own board: its restart was reported on the open line.
  * - `foreign`: another hub or another line.
  */
-export type Board = 'own' | 'former' | 'nobodys' | 'emptied' | 'foreign'
+export type Board = 'own' | 'former' | 'moved' | 'nobodys' | 'emptied' | 'foreign'
 
 /** The journal's state for a controller: `new` if it has never connected to this store. */
 export type Progress = 'new' | 'unreconciled' | 'reconciled'
@@ -58,6 +59,7 @@ export const handshakes: Record<Board, Record<Progress, Record<NewestOperation, 
     // same names.
     reconciled: all('take_over'),
   },
+  moved: { new: all('take_over'), unreconciled: all('refuse'), reconciled: all('refuse') },
   // The line has its own board, but a board without an owner answers. The line may lead into another room,
   // where a hub is being set up.
   nobodys: { new: all('take_over'), unreconciled: all('refuse'), reconciled: all('refuse') },

@@ -53,6 +53,8 @@ function boardOf(
 ): Board {
   if (identity.owner === null)
     return context.ownBoots.get(controller) === identity.bootId ? 'emptied' : 'nobodys'
+  const { hub, ctl } = identity.owner
+  if (ctl === controller && hub === context.formerHubId && hub !== context.hardware.hubId) return 'moved'
   if (!isOfThisLine(context, controller, identity)) return 'foreign'
   const isOwn = identity.owner.store === context.storeId || identity.memoryId === known?.memory_id
   return isOwn ? 'own' : 'former'

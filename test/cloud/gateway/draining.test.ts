@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest'
+import { noteErased } from '../../../cloud/enrolment/enrol.ts'
 import { startDraining } from '../../../cloud/gateway/draining.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
 import { stillHolds } from '../../../cloud/gateway/hub-logins.ts'
+import { eraseOrder } from '../../../cloud/gateway/moves.ts'
 import { retireHub } from '../../../cloud/operations/ownership/hand-over.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
+import { DAY_MS } from '../../../protocol/model/times.ts'
 import { reportBins } from '../../world/seeds.ts'
 import { uuid } from '../../support/uuid.ts'
 import { alarm } from '../../world/scripted-hub.ts'
@@ -102,4 +105,79 @@ test('a hub that has never said hello has no login after it was retired', async 
     .select('mqtt_password_digest as digest')
     .executeTakeFirstOrThrow()
   expect(await stillHolds(db.kysely, runtime.clock.now(), { hubId: 1, digest })).toBe(false)
+})
+
+const order = {
+  cloud: 'https://shop.example/c1',
+  next_id: 100_000_001,
+  code: 'K7QM2XRA',
+  error: null,
+  moved_at: null,
+}
+
+test('a hub in service gets the order to move until it is answered or a day old, and stays in service', async () => {
+  const { world, cloud, hub } = await World.connected()
+  const { db, runtime } = cloud.context
+  const ordered_at = runtime.clock.now()
+  await db.kysely
+    .insertInto('hub_moves')
+    .values({ hub_id: 1, ordered_at, ...order })
+    .execute()
+  await world.pass(15_000)
+  expect(hub.moves.length).toBeGreaterThan(1)
+  expect(hub.moves[0]).toEqual({
+    order: ordered_at,
+    cloud: order.cloud,
+    hub_id: order.next_id,
+    code: order.code,
+  })
+  await db.kysely.updateTable('hub_moves').set({ code: null }).execute()
+  await world.pass(5000)
+  const { length } = hub.moves
+  await world.pass(15_000)
+  expect([hub.moves.length, hub.erases]).toEqual([length, []])
+  const old = { code: order.code, ordered_at: runtime.clock.now() - DAY_MS }
+  await db.kysely.updateTable('hub_moves').set(old).execute()
+  await world.pass(15_000)
+  expect(hub.moves).toHaveLength(length)
+  const stored = await db.kysely.selectFrom('hub_moves').select(['code', 'error']).executeTakeFirstOrThrow()
+  expect(stored).toEqual({ code: null, error: 'the hub did not answer within a day' })
+})
+
+test('a hub that is enrolled in another cell gets the order to leave when its streams are drained, and keeps its login until it has left', async () => {
+  const { world, cloud, hub, hasLogin, settle } = await retiredOffline()
+  const { db, runtime } = cloud.context
+  const now = runtime.clock.now()
+  await db.kysely
+    .insertInto('hub_moves')
+    .values({ hub_id: 1, ordered_at: now, ...order, code: null, moved_at: now })
+    .execute()
+  hub.append(alarm('fell while offline'))
+  hub.connect()
+  await settle()
+  // The hub has not reported its last entry.
+  expect([hub.erases, await hasLogin()]).toEqual([[], true])
+  hub.sendEntries()
+  await settle()
+  expect([hub.erases[0], await hasLogin()]).toEqual([{ next: order.next_id }, true])
+  const { length } = hub.erases
+  hub.connect()
+  await world.pass(SETTLED)
+  expect(hub.erases.length).toBeGreaterThan(length)
+  await noteErased(cloud.context, 1)
+  expect(await hasLogin()).toBe(false)
+})
+
+test('a board with a revoked certificate does not leave for another cell: it only erases its secrets', async () => {
+  const { cloud } = await retiredOffline()
+  const { db, runtime } = cloud.context
+  const now = runtime.clock.now()
+  expect(await eraseOrder(db.kysely, 1)).toEqual({})
+  await db.kysely
+    .insertInto('hub_moves')
+    .values({ hub_id: 1, ordered_at: now, ...order, code: null, moved_at: now })
+    .execute()
+  expect(await eraseOrder(db.kysely, 1)).toEqual({ next: order.next_id })
+  await db.kysely.updateTable('hubs').set({ revoked_at: now }).where('id', '=', 1).execute()
+  expect(await eraseOrder(db.kysely, 1)).toEqual({})
 })

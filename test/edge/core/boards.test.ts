@@ -180,6 +180,51 @@ test('operations of a board are not applied twice if the next board of the hub a
   expect(bench.stockErrors()).toEqual([])
 })
 
+describe('a hub that has moved to another cell, where it has another number and a new journal', () => {
+  const moved = (formerHubId: number | undefined): TestHub => {
+    const bench = TestHub.ready()
+    bench.queue(1, { 4: 1 })
+    expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
+    const { results } = bench.command({ name: 'open_delivery', order_id: uuid(1), bins: [1] })
+    bench.runUntil(() => results.length > 0)
+    bench.run(1000)
+    bench.takeAll()
+    expect(bench.runUntil(() => bench.phase(1) === 'completed', 60_000)).toBe(true)
+    bench.run(5000)
+    bench.hardware = { ...bench.hardware, hubId: 100_000_001 }
+    bench.formerHubId = formerHubId
+    bench.restartOn()
+    bench.apply(bench.snapshot())
+    bench.run(10_000)
+    return bench
+  }
+
+  test('it takes over its own boards without their old operations, and sells', () => {
+    const bench = moved(1)
+    expect(bench.core.foreignControllers()).toEqual([])
+    expect([
+      bench.entries('stock.dropped'),
+      alarmCodes(bench).filter((text) => text.endsWith('true')),
+    ]).toEqual([[], []])
+    bench.queue(2, { 4: 1 })
+    expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
+    // Now they are its own boards, also for a store that knows no former number.
+    bench.formerHubId = undefined
+    bench.restart()
+    bench.run(5000)
+    expect(bench.core.foreignControllers()).toEqual([])
+  })
+
+  test.each([undefined, 17])(
+    'boards of a hub that is not its former number (%j) wait for a person',
+    (formerHubId) => {
+      const bench = moved(formerHubId)
+      expect(bench.core.foreignControllers().toSorted()).toEqual(['bins', 'cold', 'vending'])
+      expect(bench.core.takeOverController('bins')).toEqual({ ok: true })
+    },
+  )
+})
+
 describe('lines to the wrong board', () => {
   const cross = (bench: TestHub): void => {
     bench.plugs.set('bins', 'vending').set('vending', 'bins')

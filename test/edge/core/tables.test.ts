@@ -209,6 +209,7 @@ test('only a board of this hub proves that the journal is a copy or new', () => 
     expect(handshakes.own[standing].foreign).toBe(standing === 'unreconciled' ? 'import' : 'start_over')
     for (const operation of newest) {
       expect(handshakes.nobodys[standing][operation]).toBe(standing === 'new' ? 'take_over' : 'refuse')
+      expect(handshakes.moved[standing][operation]).toBe(handshakes.nobodys[standing][operation])
       expect(handshakes.emptied[standing][operation]).toBe('take_over')
       expect(handshakes.foreign[standing][operation]).toBe('refuse')
     }

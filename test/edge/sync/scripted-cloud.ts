@@ -158,6 +158,7 @@ export class ScriptedCloud {
       case 'storage':
       case 'certificate':
       case 'diagnosis':
+      case 'moved':
       case 'erased':
         throw new Error(`no hub of these tests sends ${topic}`)
     }

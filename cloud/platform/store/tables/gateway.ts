@@ -18,6 +18,8 @@ export const gatewayTables = {
     /** The version that the hub tried last and left again, and the reason. */
     failed_version: int.nullable,
     apply_error: text.nullable,
+    /** The hub can move to another cell (`Hello.can_move`). Null: it has not reported it. */
+    can_move: flag.nullable,
     /** Stalled parts between the hub and the cloud, with reason and time (`gateway/stalls.ts`). Null if none is. */
     stalled: text.nullable,
     /** The cloud process that serves this hub until the lease ends. */

@@ -155,6 +155,29 @@ export const hubTables = {
   })
     .primaryKey('hub_id', 'until')
     .index('former_owners_by_owner', ['owner_id']),
+  /** Moves of hubs to other cells (`gateway/moves.ts`), the last one of each hub. */
+  hub_moves: defineTable({
+    hub_id: int.primaryKey.references('hubs').fixed,
+    /** The address of the other cell: `https://shop.example/c1`. */
+    cloud: text,
+    /** The number of the hub there. */
+    next_id: int,
+    /** Its claim code there, until the hub has answered. */
+    code: text.nullable,
+    ordered_at: instant,
+    /** Why the hub did not move. */
+    error: text.nullable,
+    /** The hub is enrolled there, and retired here. */
+    moved_at: instant.nullable,
+  }),
+  /** Hubs that came from another cell (`operations/ownership/owner-file.ts`). */
+  imported_hubs: defineTable({
+    hub_id: int.primaryKey.references('hubs').fixed,
+    /** Its number there. */
+    former_id: int.fixed,
+    /** Everything of the file is in this cell; null while the import is unfinished. */
+    imported_at: instant.nullable,
+  }),
   /** Layout (O §2): the shelves of a hub's cabinets, and the number of their rows. The cloud owns it. */
   hub_shelves: defineTable({
     hub_id: int.references('hubs'),

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs'
+import { goesInClear } from '../../protocol/model/exposure.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
+import { NextCell } from '../../protocol/mqtt/session.ts'
+import { orderMove, withdrawMove } from '../operations/ownership/next-cell.ts'
+import { using } from '../platform/settings/config.ts'
+import { UsageError } from '../platform/settings/usage-error.ts'
+import { contextOf, type CommandLine, type Options } from './command-line.ts'
+import { record } from './hub-management.ts'
+import { showHub } from './hub-record.ts'
+import { conform, hubOf, idOf, required } from './options.ts'
+
+const help = `Usage:
+  larder hubs send ID --to URL --as ID --code-file FILE
+  larder hubs send ID --withdraw
+
+Moves a hub in maintenance to another cell (larder owners export and import come first). --to is the address of the cell, --as the
+number of the hub there. --code-file contains its claim code there; "-" is the standard input. The hub enrols there within seconds
+when it is online, and the cloud retires it here only then. Prints the hub as show does: next_cell has the state (ordered, failed or moved) and the reason
+of a failure. A failed move changes nothing: end its cause, and repeat the command with the same code. A hub that is offline for a day does not move.
+
+--withdraw withdraws an order that the hub has not answered.`
+
+/** Sends hubs to other cells. */
+export const sendCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+  send: {
+    options: ['hub', 'to', 'as', 'code-file'],
+    flags: ['withdraw'],
+    positionals: ['hub'],
+    help: () => help,
+    async run(invocation) {
+      const { db, settings, options } = invocation
+      const hubId = await hubOf(invocation)
+      const context = contextOf({ db, settings }, runtime)
+      const next = options['withdraw'] === undefined ? nextCellOf(options) : undefined
+      return db.transact(async (tx) => {
+        if (next) {
+          await orderMove(tx, context, hubId, next)
+          await record(tx.q, runtime, 'hubs.send', hubId, { to: next.cloud, as: next.hub_id })
+        } else {
+          if (!(await withdrawMove(tx, hubId))) throw new Error(`hub ${hubId} has no order to withdraw`)
+          await record(tx.q, runtime, 'hubs.send', hubId, { withdrawn: true })
+        }
+        return showHub(tx.q, context, hubId)
+      })
+    },
+  },
+})
+
+function nextCellOf(options: Options): Omit<NextCell, 'order'> {
+  const cloud = required(options, 'to').replace(/\/+$/, '')
+  if (!NextCell.shape.cloud.safeParse(cloud).success || goesInClear(cloud))
+    throw new UsageError('--to must be the https address of a cell')
+  const hub_id = conform(NextCell.shape.hub_id, idOf(options, 'as', "a hub's"), '--as')
+  const path = required(options, 'code-file')
+  const text = using('--code-file', path, 'read', () => readFileSync(path === '-' ? 0 : path, 'utf8'))
+  return { cloud, hub_id, code: conform(NextCell.shape.code, text.trim(), '--code-file') }
+}

@@ -1,0 +1,133 @@
+import { hubUser } from '../../../protocol/mqtt/topics.ts'
+import type { Moved, NextCell } from '../../../protocol/mqtt/session.ts'
+import { startDraining } from '../../gateway/draining.ts'
+import { appendAudit } from '../../platform/audit/audit.ts'
+import type { CloudContext } from '../../platform/context.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { inFlight, lockHub, ordersInFlight, retireHub } from './hand-over.ts'
+
+/**
+ * A hub moves to another cell. The order comes first (`orderMove`): the hub stays in service here until it is enrolled there.
+ * Only its answer retires it (`noteMoved`). A refusal or failure ends the order and changes nothing else; the operator repeats it.
+ */
+
+/** Stores the order to move. Throws a sentence if the hub cannot move now. */
+export async function orderMove(
+  tx: Tx,
+  { runtime }: CloudContext,
+  hubId: number,
+  { cloud, hub_id: nextId, code }: Omit<NextCell, 'order'>,
+): Promise<void> {
+  await requireReady(tx, hubId, nextId)
+  const order = { cloud, next_id: nextId, code, ordered_at: runtime.clock.now(), error: null, moved_at: null }
+  await tx.q
+    .insertInto('hub_moves')
+    .values({ hub_id: hubId, ...order })
+    .onConflict((conflict) => conflict.column('hub_id').doUpdateSet(order))
+    .execute()
+}
+
+/** Withdraws an order that the hub has not answered. Returns whether there was one. */
+export async function withdrawMove({ q }: Tx, hubId: number): Promise<boolean> {
+  const { numUpdatedRows } = await q
+    .updateTable('hub_moves')
+    .set({ code: null, error: 'withdrawn' })
+    .where('hub_id', '=', hubId)
+    .where('code', 'is not', null)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/** What the cloud knows. The hub judges its own state when it gets the order (`edge/core/leaving.ts`). */
+async function requireReady(tx: Tx, hubId: number, nextId: number): Promise<void> {
+  await lockHub(tx, hubId)
+  const hub = await tx.q
+    .selectFrom('hubs')
+    .leftJoin('hub_sessions', 'hub_sessions.hub_id', 'hubs.id')
+    .select(['hubs.retired_at', 'hubs.revoked_at', 'hub_sessions.session', 'hub_sessions.can_move'])
+    .where('hubs.id', '=', hubId)
+    .executeTakeFirstOrThrow()
+  if (hub.retired_at !== null || hub.revoked_at !== null)
+    throw new Error(`hub ${hubId} is retired or revoked: enrol its board in the other cell by hand`)
+  if (nextId === hubId) throw new Error(`--as is the number in the other cell, not ${hubId}`)
+  if (hub.session === null)
+    throw new Error(`no board has ever been hub ${hubId}: enrol one in the other cell by hand`)
+  if (hub.can_move !== 1)
+    throw new Error(
+      `the board of hub ${hubId} cannot move by itself: its version is too old, or its own configuration has MQTT_PASSWORD or MQTT_URL. Change that, or retire the hub and enrol the board in the other cell by hand`,
+    )
+  const why = await reasonToStay(tx, hubId)
+  if (why !== undefined) throw new Error(why)
+}
+
+/** Why a hub must stay in service here now, as far as the cloud knows. */
+export async function reasonToStay(tx: Tx, hubId: number): Promise<string | undefined> {
+  const { hub_status } = await tx.q
+    .selectFrom('hubs')
+    .select('hub_status')
+    .where('id', '=', hubId)
+    .executeTakeFirstOrThrow()
+  if (hub_status !== 'maintenance')
+    return `hub ${hubId} takes orders: first run larder hubs set ${hubId} --maintenance on, then export`
+  const orders = await ordersInFlight(tx, hubId)
+  if (orders.length > 0) return inFlight(hubId, orders, 'wait for their end').message
+  const count = await tx.q
+    .selectFrom('stock_counts')
+    .select('count_id')
+    .where('hub_id', '=', hubId)
+    .where('settled_at', 'is', null)
+    .executeTakeFirst()
+  return count && `hub ${hubId} has not confirmed a count of its stock yet: wait until it is online`
+}
+
+/**
+ * The hub's answer. A hub that is enrolled in the other cell is retired here, and keeps its login until it has left. An answer to
+ * a withdrawn order changes nothing: the hub leaves only when it is told to.
+ */
+export const noteMoved = (
+  context: CloudContext,
+  hubId: number,
+  { order, hub_id: nextId, error }: Moved,
+): Promise<void> =>
+  context.db.transact(async (tx) => {
+    const { runtime, settings } = context
+    const hub = await lockHub(tx, hubId)
+    const move = await tx.q
+      .selectFrom('hub_moves')
+      .select(['cloud', 'next_id', 'code', 'ordered_at'])
+      .where('hub_id', '=', hubId)
+      .executeTakeFirst()
+    if (!move || move.code === null || move.ordered_at !== order || hub.retired_at !== null) return
+    const why = error ?? (await reasonToStay(tx, hubId))
+    const now = runtime.clock.now()
+    const actor = hubUser(hubId)
+    if (why === undefined) {
+      await retireHub(tx, context, { hubId, force: false, actor })
+      await startDraining(tx, hubId, now + settings.hubDrainMs)
+    }
+    await tx.q
+      .updateTable('hub_moves')
+      .set({ code: null, error: why ?? null, moved_at: why === undefined ? now : null })
+      .where('hub_id', '=', hubId)
+      .execute()
+    await appendAudit(tx.q, runtime, {
+      actor,
+      action: 'hubs.leave',
+      hubId,
+      object: actor,
+      result: why === undefined ? 'executed' : 'failed',
+      detail: { to: move.cloud, as: nextId, ...(why !== undefined && { error: why }) },
+    })
+  })
+
+/** The last move of a hub, as `larder hubs show` prints it. */
+export async function shownMove(q: Queries, hubId: number) {
+  const move = await q.selectFrom('hub_moves').selectAll().where('hub_id', '=', hubId).executeTakeFirst()
+  if (!move) return null
+  return {
+    address: move.cloud,
+    hub_id: move.next_id,
+    state: move.moved_at !== null ? 'moved' : move.code !== null ? 'ordered' : 'failed',
+    error: move.error,
+  }
+}

@@ -1,0 +1,89 @@
+import * as files from 'node:fs'
+import type { Clock } from '../../protocol/model/runtime.ts'
+import { problemOf } from '../../protocol/model/system-error.ts'
+import { carryOver } from '../journal/carry-over.ts'
+import { Sqlite } from '../journal/sqlite-driver.ts'
+import { lockStore } from '../journal/store-lock.ts'
+import { refuseForeignFile } from '../journal/store.ts'
+import { updateFiles } from '../update/files.ts'
+import { enrolmentFiles, nextKey, type HubPlace } from './enrolment.ts'
+import { erasePage } from './erase.ts'
+import { install, readNext } from './install.ts'
+
+/** A move could not be completed. The next start tries it again. */
+export class MoveFailed extends Error {}
+
+/**
+ * Completes a move to another cell, before anything else reads the files: the cloud has ordered this board to leave
+ * (`erase.ts`). Only the process that may use the journal does it.
+ */
+export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>): void {
+  if (!files.existsSync(enrolmentFiles(place.store).moving)) return
+  try {
+    const since = new Date(clock.now()).toISOString()
+    const lock = lockStore(place.store, { pid: process.pid, since })
+    try {
+      complete(place)
+    } finally {
+      lock.release()
+    }
+  } catch (error) {
+    const why = `STORE: the move to another cell is not complete: ${problemOf(error)}`
+    throw new MoveFailed(why, { cause: error })
+  }
+}
+
+/**
+ * Each step can be repeated, and the file of the order is removed last: after a power failure the next start repeats all of them.
+ * The former journal stays beside the new one.
+ */
+function complete(place: HubPlace): void {
+  const { store } = place
+  const { moving, key } = enrolmentFiles(store)
+  const found = readNext(moving)
+  if (!found) return
+  const { answer, former_hub_id } = found
+  if (!canUse(store, answer.hub_id)) renameJournal(store)
+  carryOver(`${store}.former`, { path: store, hubId: answer.hub_id })
+  // The former cloud wants a release there. The root stays: only that root can sign the next one.
+  const { desired, root } = updateFiles(store)
+  files.rmSync(desired, { force: true })
+  const own = files.existsSync(root) ? files.readFileSync(root, 'utf8') : undefined
+  install(place, found.key, { ...answer, ...(own !== undefined && { update_root: own }) }, former_hub_id)
+  files.rmSync(nextKey(key), { force: true })
+  erasePage(store)
+  files.rmSync(moving)
+}
+
+function renameJournal(store: string): void {
+  closeLog(store)
+  if (files.existsSync(store))
+    for (const suffix of ['-wal', '-shm']) files.rmSync(`${store}.former${suffix}`, { force: true })
+  // The journal is last: while it has its name, the next start renames the others.
+  for (const suffix of ['-wal', '-shm', ''])
+    if (files.existsSync(store + suffix)) files.renameSync(store + suffix, `${store}.former${suffix}`)
+}
+
+/** Moves the log of the journal into its file, so that usually only one file needs another name. */
+function closeLog(store: string): void {
+  if (!files.existsSync(store)) return
+  try {
+    const db = new Sqlite(store)
+    try {
+      db.pragma('wal_checkpoint(TRUNCATE)')
+    } finally {
+      db.close()
+    }
+  } catch {
+    // The disk is full, or the journal is damaged: its log stays beside it.
+  }
+}
+
+function canUse(store: string, hubId: number): boolean {
+  try {
+    refuseForeignFile(store, hubId)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,75 @@
+import type { Log } from '../../protocol/model/log.ts'
+import { problemOf } from '../../protocol/model/system-error.ts'
+import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
+import { MAX_ERROR, NextCell } from '../../protocol/mqtt/session.ts'
+import { parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
+import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
+
+/**
+ * A move to another cell (MQTT SPEC §2), in the order of its files:
+ *
+ * 1. This file takes the order. The hub checks whether it may leave (`reason-to-stay.ts`).
+ * 2. `move.ts` enrols the board there, beside its present enrolment. The hub stays in service, and reports the result.
+ * 3. The cloud retires the hub, and orders it to leave (`erase.ts`).
+ * 4. The next start changes journal and enrolment (`complete-move.ts`).
+ */
+
+export interface MovingOptions {
+  hubId: number
+  log: Log
+  /** Why the hub must stay now; undefined if it may leave. */
+  reasonToStay: () => string | undefined
+  /** Enrols this board in another cell, beside its present enrolment. A repetition with the same code changes nothing. */
+  enrol: (next: NextCell) => Promise<unknown>
+}
+
+/** Connections on which the cloud can order a hub in service to move. */
+export function moving(
+  { hubId, log, reasonToStay, enrol }: MovingOptions,
+  open: OpenTransport,
+): OpenTransport {
+  let isBusy = false
+  /** The order that failed last. The cloud repeats an order until it has the answer; the other cell is not asked again. */
+  let failed: { order: number; error: string } | undefined
+
+  async function attempt(next: NextCell): Promise<string | undefined> {
+    if (failed?.order === next.order) return failed.error
+    try {
+      const reason = reasonToStay()
+      if (reason !== undefined) return reason
+      await enrol(next)
+      // Time has passed.
+      return reasonToStay()
+    } catch (error) {
+      failed = { order: next.order, error: problemOf(error).slice(0, MAX_ERROR) }
+      return failed.error
+    }
+  }
+
+  return (options, handlers) => {
+    async function take(next: NextCell): Promise<void> {
+      if (isBusy) return
+      isBusy = true
+      try {
+        const { order, hub_id, cloud } = next
+        const error = await attempt(next)
+        if (error === undefined) log.info({ cloud, as: hub_id }, 'this board is enrolled in another cell')
+        else log.warn({ cloud, as: hub_id, error }, 'this board does not move to another cell')
+        await transport.publish(upTopic(hubId, 'moved'), JSON.stringify({ order, hub_id, error }))
+      } finally {
+        isBusy = false
+      }
+    }
+
+    const transport: MqttTransport = open(options, {
+      ...handlers,
+      onMessage(topic, payload) {
+        if (parseDownTopic(hubId, topic) !== 'move') return handlers.onMessage(topic, payload)
+        const order = NextCell.safeParse(parseMessage(payload))
+        if (order.success) void take(order.data)
+        else log.warn({ error: order.error.message }, 'an order of the cloud is damaged')
+      },
+    })
+    return transport
+  }
+}
