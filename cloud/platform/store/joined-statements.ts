@@ -15,23 +15,17 @@ const LOCKING = /\bfor (?:no key |key )?(?:update|share)\b/i
 const WRITE = /^\s*(?:insert into|update|delete from)\s+"?(\w+)/i
 const RETURNING = /\breturning\b/i
 
-/** Whether a statement is a write without rows. */
-export const isSilentWrite = (text: string): boolean => WRITE.test(text) && !RETURNING.test(text)
-
 const isRead = (text: string): boolean => READ.test(text) && !LOCKING.test(text)
 
 /** Splits statements into runs, in their order. Each run becomes one statement. */
-export function runsOf<P extends Part>(parts: readonly P[], mostTexts = MOST_TEXTS): P[][] {
+export function runsOf<P extends Part>(parts: readonly P[]): P[][] {
   const runs: P[][] = []
   for (const part of parts) {
     const run = runs.at(-1)
     if (run?.every(({ text }) => canJoin(text, part.text))) run.push(part)
     else runs.push([part])
   }
-  // A transaction with many kinds of writes may have a new combination each time.
-  return runs.flatMap((run) =>
-    run.length === 1 || texts.size < mostTexts || texts.has(keyOf(run)) ? [run] : run.map((part) => [part]),
-  )
+  return runs
 }
 
 /** Decisions by pairs of texts, which are few. */
@@ -56,15 +50,11 @@ function mentions(text: string, write: string): boolean {
 
 /** Texts of runs, by the texts of their parts. */
 const texts = new Map<string, string>()
-/** Beyond these, a new run is sent part by part: the server stores each text on each connection. */
-const MOST_TEXTS = 500
-
-const keyOf = (parts: readonly Part[]): string => parts.map(({ text }) => text).join(';')
 
 /** One statement for the parts of a run. */
 export function joined(parts: readonly Part[]): Part {
   if (parts.length === 1) return parts[0]!
-  const key = keyOf(parts)
+  const key = parts.map(({ text }) => text).join(';')
   let text = texts.get(key)
   if (text === undefined) texts.set(key, (text = textOf(parts)))
   return { text, values: parts.flatMap(({ values }) => values) }

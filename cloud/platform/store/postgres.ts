@@ -19,7 +19,7 @@ import {
   type Way,
 } from './postgres-servers.ts'
 import { Socket } from 'node:net'
-import { isSilentWrite, joined, rowsOf, runsOf, type Part } from './joined-statements.ts'
+import { joined, rowsOf, runsOf, type Part } from './joined-statements.ts'
 
 /** The connections of one use to a server, and their state. */
 interface PostgresConnections {
@@ -210,16 +210,13 @@ const boundsOf = ({ connections, waitMs, statementMs }: PoolLimits): PoolConfig 
   keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
 })
 
-/** Frequent statements by their texts. The server parses each of them once per connection. */
-const named = new Map<string, { name: string; isSilent: boolean }>()
+/** Names of frequent statements. The server parses each of them once per connection. */
+const names = new Map<string, string>()
 
 /** Prepares the statement on each connection that runs it. Use it only for a small number of texts. */
 export function nameStatement(text: string): void {
-  if (!named.has(text)) named.set(text, { name: `s${named.size}`, isSilent: isSilentWrite(text) })
+  if (!names.has(text)) names.set(text, `s${names.size}`)
 }
-
-/** Maximum number of gathered statements for which a transaction does not wait. */
-const MOST_AHEAD = 32
 
 /** A read may be sent together with `begin`: outside of a transaction it would change nothing. */
 const ONLY_READS = /^\s*select\b/i
@@ -234,8 +231,7 @@ const USELESS = [READ_ONLY, '26000', '42P05']
  *
  * `begin` is sent together with the first reads. The first write, and every statement after it, waits until the server
  * has begun the transaction. Named statements of a transaction wait until the end of the present microtasks, and are
- * then sent as few joined ones. A named write without rows is not awaited: the transaction goes on, and sends it together
- * with its next statements or its commit, which fail with the error of that write.
+ * then sent as few joined ones.
  */
 function careful(client: PoolClient): PostgresPoolClient {
   /** Why the connection is not used again. */
@@ -262,14 +258,7 @@ function careful(client: PoolClient): PostgresPoolClient {
   let gathered: Gathered[] = []
 
   function query(text: string, values: readonly unknown[]): Promise<PostgresQueryResult<unknown>> {
-    const known = isOfOne ? named.get(text) : undefined
-    if (known) {
-      const result = gather({ text, values })
-      if (!known.isSilent || gathered.length > MOST_AHEAD) return result
-      // `cause` keeps the error.
-      result.catch(() => {})
-      return Promise.resolve(NOTHING)
-    }
+    if (isOfOne && names.has(text)) return gather({ text, values })
     flush()
     return send(text, values)
   }
@@ -309,7 +298,7 @@ function careful(client: PoolClient): PostgresPoolClient {
     if (beginning && (isHeld ||= !ONLY_READS.test(text))) await beginning
     if (broken) throw broken
     try {
-      const result = await client.query({ text, values: [...values], name: named.get(text)?.name })
+      const result = await client.query({ text, values: [...values], name: names.get(text) })
       if (broken) throw broken
       // The server answers the commit of a failed transaction so, without an error.
       if (text === 'commit' && result.command === 'ROLLBACK') throw new Error('the transaction has failed')

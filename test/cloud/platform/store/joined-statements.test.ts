@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { joined, runsOf } from '../../../../cloud/platform/store/joined-statements.ts'
+import { runsOf } from '../../../../cloud/platform/store/joined-statements.ts'
 
 const read = 'select "id" from "orders" where "id" = $1'
 const otherRead = 'select "id" from "hubs"'
@@ -25,11 +25,4 @@ test.each([
 ])('statements of a transaction: %s', (_, texts, runs) => {
   const parts = texts.map((text) => ({ text, values: [] }))
   expect(runsOf(parts).map((run) => run.map(({ text }) => text))).toEqual(runs)
-})
-
-test('beyond the maximum number of joined texts, statements of a new combination stay alone', () => {
-  const parts = [order, work].map((text) => ({ text, values: [] }))
-  expect(runsOf(parts, 0)).toEqual(parts.map((part) => [part]))
-  joined(parts)
-  expect(runsOf(parts, 0)).toEqual([parts])
 })

@@ -27,15 +27,12 @@ const renameAll = statement(
 const stop = statement((q, { id }: { id: number }) =>
   q.updateTable('hubs').set({ accepting_orders: 0 }).where('id', '=', id).returning('id'),
 )
-const rename = statement((q, { id, name }: { id: number; name: string }) =>
-  q.updateTable('owners').set({ name }).where('id', '=', id),
-)
 interface Lists {
   ids: readonly number[]
   names: readonly string[]
 }
 
-onEachDatabase('statements that are compiled once', (open, kind) => {
+onEachDatabase('statements that are compiled once', (open) => {
   let db: CloudDatabase
   beforeEach(async () => {
     db = await open()
@@ -101,51 +98,6 @@ onEachDatabase('statements that are compiled once', (open, kind) => {
     )
     await expect(failing).rejects.toThrow(/unique/i)
     expect(await named(db.kysely, { name: 'five', from: 5 })).toEqual([])
-  })
-
-  test('the commit of a transaction fails with the error of its last write, even if that write has no rows', async () => {
-    const failing = db.transact(async ({ q }) => {
-      await insert(q, { id: 5, name: 'five' })
-      await insert(q, { id: 1, name: 'again' })
-    })
-    await expect(failing).rejects.toThrow(/unique/i)
-    expect(await named(db.kysely, { name: 'five', from: 5 })).toEqual([])
-  })
-
-  // SQLite has one writer at a time.
-  test.runIf(kind === 'postgres')('a transaction does not wait for a write without rows', async () => {
-    let release!: () => void
-    const released = new Promise<void>((resolve) => (release = resolve))
-    let first!: Promise<void>
-    await new Promise<void>((locked) => {
-      first = db.transact(async ({ q }) => {
-        await renameAll(q, { names: [{ id: 1, name: 'first' }] })
-        locked()
-        await released
-      })
-    })
-    const second = db.transact(async ({ q }) => {
-      await rename(q, { id: 1, name: 'second' })
-      release()
-    })
-    await Promise.all([first, second])
-    expect(await named(db.kysely, { name: 'second', from: 1 })).toContainEqual({ id: 1, name: 'second' })
-  })
-
-  test('a savepoint undoes a failed write without rows, and only its own writes', async () => {
-    await db.transact(async (tx) => {
-      const { q } = tx
-      await insert(q, { id: 5, name: 'five' })
-      const failing = tx.savepoint(async () => {
-        await insert(q, { id: 6, name: 'six' })
-        await insert(q, { id: 1, name: 'again' })
-      })
-      await expect(failing).rejects.toThrow(/unique/i)
-      await insert(q, { id: 7, name: 'seven' })
-    })
-    expect((await named(db.kysely, { name: 'five', from: 5 })).map(({ id }) => id)).toEqual([5])
-    expect((await named(db.kysely, { name: 'six', from: 5 })).map(({ id }) => id)).toEqual([])
-    expect((await named(db.kysely, { name: 'seven', from: 5 })).map(({ id }) => id)).toEqual([7])
   })
 
   test('each run of a statement returns its own rows', async () => {
