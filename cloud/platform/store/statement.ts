@@ -33,8 +33,11 @@ export function statement<P extends object, Row>(
     if (known) return known
     const kind = adapter instanceof PostgresAdapter ? 'postgres' : 'sqlite'
     const standIns = new Proxy({}, standIn(places)) as P
-    const query = (build(q, standIns, locksOf(kind)) as RawBuilder<Row>).compile(q)
-    if (EVERY_COLUMN.test(query.sql)) throw new Error(`the columns of a statement are named: ${query.sql}`)
+    const built = (build(q, standIns, locksOf(kind)) as RawBuilder<Row>).compile(q)
+    if (EVERY_COLUMN.test(built.sql)) throw new Error(`the columns of a statement are named: ${built.sql}`)
+    // The connection knows statements by their texts, and joined ones have no count of changed rows. A space distinguishes
+    // them from a query with the same text, whose caller may need that count.
+    const query = kind === 'postgres' ? { ...built, sql: `${built.sql} ` } : built
     if (kind === 'postgres') nameStatement(query.sql)
     texts.set(places, query)
     return query

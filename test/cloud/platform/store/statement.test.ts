@@ -27,6 +27,9 @@ const renameAll = statement(
 const stop = statement((q, { id }: { id: number }) =>
   q.updateTable('hubs').set({ accepting_orders: 0 }).where('id', '=', id).returning('id'),
 )
+const rename = statement((q, { id, name }: { id: number; name: string }) =>
+  q.updateTable('owners').set({ name }).where('id', '=', id),
+)
 interface Lists {
   ids: readonly number[]
   names: readonly string[]
@@ -98,6 +101,17 @@ onEachDatabase('statements that are compiled once', (open) => {
     )
     await expect(failing).rejects.toThrow(/unique/i)
     expect(await named(db.kysely, { name: 'five', from: 5 })).toEqual([])
+  })
+
+  test('a query returns the number of changed rows, even if a compiled statement has the same text', async () => {
+    await rename(db.kysely, { id: 1, name: 'first' })
+    const [changed] = await db.transact(({ q }) =>
+      Promise.all([
+        q.updateTable('owners').set({ name: 'second' }).where('id', '=', 1).executeTakeFirst(),
+        stop(q, { id: 1 }),
+      ]),
+    )
+    expect(changed.numUpdatedRows).toBe(1n)
   })
 
   test('each run of a statement returns its own rows', async () => {
