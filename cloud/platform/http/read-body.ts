@@ -64,12 +64,37 @@ export function bodyReader(clock: Clock, limits: BodyLimits, budget: Budget): Re
   }
 }
 
+const SPARE_BYTES = 64 * 1024
+
+/** Joins chunks of any size. They are copied, because a kept chunk of one byte takes some hundred bytes of memory. */
+class Chunks {
+  #bytes: Buffer | undefined
+  #length = 0
+
+  add(chunk: Buffer): void {
+    const length = this.#length + chunk.byteLength
+    if (this.#bytes && length > this.#bytes.byteLength) {
+      const larger = Buffer.allocUnsafe(length + SPARE_BYTES)
+      this.#bytes.copy(larger)
+      this.#bytes = larger
+    }
+    // Most bodies have one chunk, which is not copied.
+    if (this.#bytes) chunk.copy(this.#bytes, this.#length)
+    else this.#bytes = chunk
+    this.#length = length
+  }
+
+  joined(): Buffer {
+    return this.#bytes?.subarray(0, this.#length) ?? Buffer.alloc(0)
+  }
+}
+
 /** Gathers the bytes of a stream. `take` is called with the size of each chunk; its error ends the reading. */
 function gather(bytes: Readable, clock: Clock, limits: BodyLimits, take: (more: number) => void) {
   const deadline = clock.monotonic() + limits.bodyTimeoutMs
   let stop!: () => void
   const whole = new Promise<Buffer>((resolve, reject) => {
-    const chunks: Buffer[] = []
+    const chunks = new Chunks()
     // A disconnected sender gets no answer.
     const end = (): void => reject(new ApiError('request_timeout'))
     const wait = () => clock.after(Math.min(limits.bodyIdleMs, deadline - clock.monotonic()), end)
@@ -77,7 +102,7 @@ function gather(bytes: Readable, clock: Clock, limits: BodyLimits, take: (more: 
     function add(chunk: Buffer): void {
       cancel()
       cancel = wait()
-      chunks.push(chunk)
+      chunks.add(chunk)
       try {
         take(chunk.byteLength)
       } catch (error) {
@@ -85,7 +110,7 @@ function gather(bytes: Readable, clock: Clock, limits: BodyLimits, take: (more: 
       }
     }
     bytes.on('data', add)
-    bytes.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    bytes.once('end', () => resolve(chunks.joined()))
     bytes.once('error', end)
     bytes.once('close', end)
     if (bytes.destroyed) end()

@@ -61,9 +61,6 @@ export function openSqlite(
   database.pragma('synchronous = FULL')
   database.pragma(`wal_autocheckpoint = ${checkpointPages}`)
   database.pragma('foreign_keys = ON')
-  // Joined transactions are savepoints. SQLite would write the former content of their pages into temporary files: two
-  // thirds of the write calls of a payment (177 without this line, 55 with it; `npm run bench -- --only shop`).
-  database.pragma('temp_store = MEMORY')
   const reader = prepared || database.memory ? undefined : new Sqlite(database.name, { readonly: true })
   return new FileDialect(database, { reader, grouped, soon: isBusy ? setImmediate : undefined })
 }

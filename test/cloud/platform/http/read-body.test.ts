@@ -1,4 +1,7 @@
 import { PassThrough } from 'node:stream'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { bodyReader } from '../../../../cloud/platform/http/read-body.ts'
 import { Budget } from '../../../../protocol/model/budget.ts'
@@ -131,4 +134,38 @@ test('a body longer than its route allows is refused, with or without an announc
   const outcomes = [announced, sent].map(({ body }) => outcomeOf(read(body, options)))
   await pass(clock, 1)
   expect(outcomes.map(({ now }) => now)).toEqual(['payload_too_large', 'payload_too_large'])
+})
+
+test('a body arrives whole in chunks of any size', async () => {
+  const read = bodyReader(virtualClock(), limits, budgetOf(1024 * KIB))
+  const sizes = fc.array(fc.oneof(fc.nat(5), fc.nat(100 * KIB)), { maxLength: 9 })
+  const property = fc.asyncProperty(sizes, async (lengths) => {
+    const chunks = lengths.map((length, index) => 'abcdefghi'[index]!.repeat(length))
+    const bytes = new PassThrough()
+    const reading = read({ length: 0, bytes }, from('192.0.2.1'))
+    for (const chunk of chunks) bytes.write(chunk)
+    bytes.end()
+    expect(await reading).toBe(chunks.join(''))
+  })
+  await fc.assert(property, { numRuns: 30 })
+})
+
+test('an unfinished body of chunks of one byte occupies little more memory than its bytes', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const occupied = (): number => {
+    collect()
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  }
+  const { body, send, end } = slowBody()
+  const reading = bodyReader(virtualClock(), limits, budgetOf(1024 * KIB))(body, from('192.0.2.1'))
+  const before = occupied()
+  for (let sent = 0; sent < 100_000; sent += 1000) {
+    for (let count = 0; count < 1000; count += 1) send(1)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(occupied() - before).toBeLessThan(3_000_000)
+  end()
+  expect(await reading).toHaveLength(100_000)
 })
