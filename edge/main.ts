@@ -16,10 +16,10 @@ import type { Clock, Runtime } from '../protocol/model/runtime.ts'
 import { followFiles } from '../protocol/model/fresh-files.ts'
 import { stopper } from '../protocol/model/stopping.ts'
 import { certificateTime, HUB_CERTIFICATE, KnownCertificates } from '../protocol/mqtt/certificates.ts'
+import type { NextCell } from '../protocol/mqtt/session.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
-import type { HubCore } from './core/hub-core.ts'
 import { DesiredStates } from './desired/desired-states.ts'
 import { makeBundle, redactorOf } from './diagnosis/bundle.ts'
 import { Diagnoser } from './diagnosis/diagnosis.ts'
@@ -27,7 +27,7 @@ import { LogLines } from './diagnosis/log-lines.ts'
 import { erasing } from './enrolment/erase.ts'
 import { completeMove, MoveFailed } from './enrolment/complete-move.ts'
 import { moving } from './enrolment/moving.ts'
-import { reasonToStay } from './enrolment/reason-to-stay.ts'
+import { reasonToStay, reasonToWait } from './enrolment/reason-to-stay.ts'
 import { beginOf, Renewal } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
@@ -60,7 +60,7 @@ function program(): Promise<void> {
   const read = () =>
     readConfig(process.argv.slice(2), process.env, (place) => {
       if (!desired) {
-        completeMove(place, systemRuntime().clock)
+        completeMove(place, systemRuntime().clock, pino({ base: { part: 'edge' } }))
         desired = new DesiredStates(place.store)
         desired.start()
       }
@@ -276,11 +276,12 @@ function hubTransport(
     onCertificate: known.sawBroker,
   })
   const { hubId } = hardware
-  const core = (): HubCore | undefined => resident().core()
-  const stays = (): string | undefined => reasonToStay({ config, desired, core })
+  const hub = { config, desired, core: () => resident().core(), outbox: () => resident().hub().outbox }
+  const erase = { hubId, store, log, restart, reasonToStay: () => reasonToWait(hub) }
+  const move = (next: NextCell): Promise<string> => moveByProgram(next, config.description)
   return moving(
-    { hubId, log, reasonToStay: stays, enrol: moveByProgram },
-    erasing({ hubId, store, log, restart }, renewal ? renewal.over(open) : open),
+    { hubId, log, reasonToStay: () => reasonToStay(hub), enrol: move },
+    erasing(erase, renewal ? renewal.over(open) : open),
   )
 }
 

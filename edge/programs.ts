@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { dirname, join } from 'node:path'
+import type { HardwareDescription } from '../protocol/model/hardware.ts'
 import type { NextCell } from '../protocol/mqtt/session.ts'
 import type { NewKey } from './enrolment/renewal.ts'
 
@@ -18,11 +19,11 @@ export const newKeyByProgram = async (): Promise<NewKey> =>
 export const doctorByProgram = (): Promise<string> =>
   outputOf(['doctor-main.js'], ['--json', ...process.argv.slice(2)])
 
-/** Enrols the board in another cell, beside its present enrolment (`enrolment/move.ts`). */
-export const moveByProgram = (next: NextCell): Promise<string> =>
+/** Enrols the board in another cell, beside its present enrolment (`enrolment/move.ts`). `description`: in use now. */
+export const moveByProgram = (next: NextCell, description: HardwareDescription): Promise<string> =>
   outputOf(['enrolment', 'enrol-main.js'], ['--move', ...process.argv.slice(2)], {
     timeoutMs: MOVE_MS,
-    input: JSON.stringify(next),
+    input: JSON.stringify({ next, description }),
   })
 
 /** A doctor that finds a fault has status 1. */

@@ -1,10 +1,12 @@
 import * as files from 'node:fs'
+import type { Log } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { problemOf } from '../../protocol/model/system-error.ts'
+import { createLayout } from '../core/layout.ts'
 import { carryOver } from '../journal/carry-over.ts'
 import { Sqlite } from '../journal/sqlite-driver.ts'
 import { lockStore } from '../journal/store-lock.ts'
-import { refuseForeignFile } from '../journal/store.ts'
 import { updateFiles } from '../update/files.ts'
 import { enrolmentFiles, nextKey, type HubPlace } from './enrolment.ts'
 import { erasePage } from './erase.ts'
@@ -17,13 +19,13 @@ export class MoveFailed extends Error {}
  * Completes a move to another cell, before anything else reads the files: the cloud has ordered this board to leave
  * (`erase.ts`). Only the process that may use the journal does it.
  */
-export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>): void {
+export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>, log: Log): void {
   if (!files.existsSync(enrolmentFiles(place.store).moving)) return
   try {
     const since = new Date(clock.now()).toISOString()
     const lock = lockStore(place.store, { pid: process.pid, since })
     try {
-      complete(place)
+      complete(place, log)
     } finally {
       lock.release()
     }
@@ -37,14 +39,17 @@ export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>): void {
  * Each step can be repeated, and the file of the order is removed last: after a power failure the next start repeats all of them.
  * The former journal stays beside the new one.
  */
-function complete(place: HubPlace): void {
+function complete(place: HubPlace, log: Log): void {
   const { store } = place
   const { moving, key } = enrolmentFiles(store)
   const found = readNext(moving)
   if (!found) return
   const { answer, former_hub_id } = found
-  if (!canUse(store, answer.hub_id)) renameJournal(store)
-  carryOver(`${store}.former`, { path: store, hubId: answer.hub_id })
+  const former = `${store}.former`
+  // The order to leave has removed an older one (`erase.ts`).
+  if (!files.existsSync(former)) renameJournal(store, former)
+  const { fridges } = createLayout(HardwareDescription.parse(answer.hardware))
+  carryOver(former, { path: store, hubId: answer.hub_id, fridges: fridges.map(({ number }) => number), log })
   // The former cloud wants a release there. The root stays: only that root can sign the next one.
   const { desired, root } = updateFiles(store)
   files.rmSync(desired, { force: true })
@@ -55,13 +60,12 @@ function complete(place: HubPlace): void {
   files.rmSync(moving)
 }
 
-function renameJournal(store: string): void {
-  closeLog(store)
-  if (files.existsSync(store))
-    for (const suffix of ['-wal', '-shm']) files.rmSync(`${store}.former${suffix}`, { force: true })
+function renameJournal(store: string, former: string): void {
+  // An earlier start has moved the log: without it the journal must not be opened.
+  if (!files.existsSync(`${former}-wal`)) closeLog(store)
   // The journal is last: while it has its name, the next start renames the others.
   for (const suffix of ['-wal', '-shm', ''])
-    if (files.existsSync(store + suffix)) files.renameSync(store + suffix, `${store}.former${suffix}`)
+    if (files.existsSync(store + suffix)) files.renameSync(store + suffix, former + suffix)
 }
 
 /** Moves the log of the journal into its file, so that usually only one file needs another name. */
@@ -76,14 +80,5 @@ function closeLog(store: string): void {
     }
   } catch {
     // The disk is full, or the journal is damaged: its log stays beside it.
-  }
-}
-
-function canUse(store: string, hubId: number): boolean {
-  try {
-    refuseForeignFile(store, hubId)
-    return true
-  } catch {
-    return false
   }
 }

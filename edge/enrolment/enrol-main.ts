@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { problemOf } from '../../protocol/model/system-error.ts'
 import { NextCell } from '../../protocol/mqtt/session.ts'
 import { enrol, makeKey, type Enrolled } from './enrol.ts'
@@ -50,6 +51,8 @@ function read() {
   }
 }
 
+const MoveOrder = z.object({ next: NextCell, description: HardwareDescription })
+
 const print = (enrolled: Enrolled): void =>
   void process.stdout.write(`${JSON.stringify(enrolled, null, 2)}\n`)
 
@@ -59,13 +62,13 @@ try {
   else if (process.argv.includes('--new-key')) process.stdout.write(JSON.stringify(await makeKey()))
   // The hub's service moves to another cell, and still uses its files. A claim code must not be in the list of processes.
   else if (process.argv.includes('--move')) {
-    const { cloud, hub_id: as, code } = NextCell.parse(JSON.parse(readFileSync(0, 'utf8')))
+    const { next, description } = MoveOrder.parse(JSON.parse(readFileSync(0, 'utf8')))
     const { config } = parseArgs({
       options: { config: { type: 'string' }, move: { type: 'boolean' } },
       strict: false,
     }).values
     const place = settingsIn(typeof config === 'string' ? config : undefined)
-    print(await prepareMove({ cloud, code, as, ...place, runtime: systemRuntime() }))
+    print(await prepareMove({ next, description, place, runtime: systemRuntime() }))
   } else {
     const { cloud, code, config } = read()
     print(await enrol({ cloud, code, ...settingsIn(config), runtime: systemRuntime() }))

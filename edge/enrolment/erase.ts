@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import type { Log } from '../../protocol/model/log.ts'
+import { problemOf } from '../../protocol/model/system-error.ts'
 import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import { Erase } from '../../protocol/mqtt/session.ts'
 import { parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
@@ -23,28 +24,36 @@ export function erasePage(store: string): void {
   for (const name of ['token', 'people', 'sessions']) rmSync(`${store}.${name}`, { force: true })
 }
 
-/** Obeys the order to leave for another cell: the next start completes the move. Returns false if the board is not enrolled there. */
-function leave(store: string, as: number): boolean {
+/** Obeys the order to leave for another cell: the next start completes the move. Throws a sentence if the board must stay. */
+function leave({ hubId, store, reasonToStay }: ErasingOptions, as: number): void {
   const { next, moving } = enrolmentFiles(store)
   const found = readNext(next)
-  if (found?.answer.hub_id !== as) return false
+  if (found?.answer.hub_id !== as || found.former_hub_id !== hubId)
+    throw new Error(`it is not enrolled in the other cell as hub ${as}`)
+  // The answer to the order to move may be days old.
+  const reason = reasonToStay()
+  if (reason !== undefined) throw new Error(reason)
+  // From now on these files are of this move.
+  for (const suffix of ['', '-wal', '-shm']) rmSync(`${store}.former${suffix}`, { force: true })
   // It outlives a power failure from now on.
   replaceText(moving, JSON.stringify(found))
   rmSync(next)
-  return true
 }
 
 export interface ErasingOptions {
   hubId: number
   store: string
   log: Log
+  /** Why the hub must not leave for another cell now; undefined if it may. */
+  reasonToStay: () => string | undefined
   restart: () => void
 }
 
 /** Connections on which the cloud can order a retired or revoked board to erase its secrets (MQTT SPEC §2). */
 export const erasing =
-  ({ hubId, store, log, restart }: ErasingOptions, open: OpenTransport): OpenTransport =>
+  (parts: ErasingOptions, open: OpenTransport): OpenTransport =>
   (options, handlers) => {
+    const { hubId, log, restart } = parts
     const transport: MqttTransport = open(options, {
       ...handlers,
       onMessage(topic, payload) {
@@ -52,20 +61,31 @@ export const erasing =
         const order = Erase.safeParse(parseMessage(payload))
         if (!order.success)
           return log.warn({ error: order.error.message }, 'an order of the cloud is damaged')
-        const { next } = order.data
-        try {
-          if (next !== undefined && leave(store, next))
-            log.warn({ as: next }, 'this board leaves for another cell')
-          else {
-            eraseSecrets(store)
-            log.warn({}, 'the cloud has retired or revoked this board: its secrets are erased')
-          }
-        } catch (error) {
-          // The cloud orders it again when it receives the next message.
-          return log.error({ error: String(error) }, 'the secrets of this board could not be erased')
-        }
-        void transport.publish(upTopic(hubId, 'erased'), '{}').then(restart)
+        if (obey(parts, order.data))
+          void transport.publish(upTopic(hubId, 'erased'), '{}').then(restart, restart)
       },
     })
     return transport
   }
+
+/** Returns whether the service must restart. If not, the cloud repeats its order after the next hello. */
+function obey(parts: ErasingOptions, { next }: Erase): boolean {
+  const { store, log } = parts
+  if (next === undefined)
+    try {
+      eraseSecrets(store)
+      log.warn({}, 'the cloud has retired or revoked this board: its secrets are erased')
+      return true
+    } catch (error) {
+      log.error({ error: String(error) }, 'the secrets of this board could not be erased')
+      return false
+    }
+  try {
+    leave(parts, next)
+    log.warn({ as: next }, 'this board leaves for another cell')
+    return true
+  } catch (error) {
+    log.error({ as: next, error: problemOf(error) }, 'this board does not leave for another cell yet')
+    return false
+  }
+}

@@ -31,6 +31,8 @@ export type Answer = z.infer<typeof Answer>
 
 /** An enrolment in another cell (`move.ts`), until a start completes the move. */
 export const Next = z.object({
+  /** The order of the former cell that this enrolment has answered. */
+  order: z.int(),
   code: z.string(),
   key: z.string(),
   /** The number of the hub in its former cell. */

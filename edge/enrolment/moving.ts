@@ -29,6 +29,8 @@ export function moving(
   open: OpenTransport,
 ): OpenTransport {
   let isBusy = false
+  /** The highest number of an order. A lower one was replaced by the operator. */
+  let latest = -Infinity
   /** The order that failed last. The cloud repeats an order until it has the answer; the other cell is not asked again. */
   let failed: { order: number; error: string } | undefined
 
@@ -48,6 +50,8 @@ export function moving(
 
   return (options, handlers) => {
     async function take(next: NextCell): Promise<void> {
+      if (next.order < latest) return log.warn({ order: next.order }, 'an outdated order to move is ignored')
+      latest = next.order
       if (isBusy) return
       isBusy = true
       try {
@@ -66,7 +70,11 @@ export function moving(
       onMessage(topic, payload) {
         if (parseDownTopic(hubId, topic) !== 'move') return handlers.onMessage(topic, payload)
         const order = NextCell.safeParse(parseMessage(payload))
-        if (order.success) void take(order.data)
+        if (order.success)
+          take(order.data).catch((error: unknown) =>
+            // The cloud repeats its order.
+            log.error({ error: problemOf(error) }, 'an order to move to another cell is not answered'),
+          )
         else log.warn({ error: order.error.message }, 'an order of the cloud is damaged')
       },
     })

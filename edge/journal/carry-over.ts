@@ -1,34 +1,72 @@
 import { existsSync } from 'node:fs'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../protocol/model/log.ts'
+import type { Log } from '../../protocol/model/log.ts'
 import { Sqlite } from './sqlite-driver.ts'
 import { openStore } from './store.ts'
 import type { FridgeRow } from './tables.ts'
 
+/** Before any time that a clock can show: a board without a battery may begin in 1970. */
+const LONG_AGO = -8.64e15
+
+export interface CarryOverOptions {
+  /** The new journal, and the hub that owns it. */
+  path: string
+  hubId: number
+  /** The numbers of all fridges of the hub. */
+  fridges: readonly number[]
+  log: Log
+}
+
 /**
  * Copies the times of the fridges, and the clock that dated them, from the former journal of this board into its new one. So a
- * move makes no fridge sellable. A new journal that has them already stays as it is.
+ * move makes no fridge sellable. A fridge without a time there sells nothing until readings prove that it is cold. A new journal
+ * that has the times already stays as it is.
  */
-export function carryOver(from: string, { path, hubId }: { path: string; hubId: number }): void {
-  if (!existsSync(from)) return
-  const former = new Sqlite(from)
-  const store = openStore({ path, hubId, checkpoint: noCheckpoint, log: silentLog })
+export function carryOver(from: string, { path, hubId, fridges, log }: CarryOverOptions): void {
+  const former = readFormer(from, log)
+  const store = openStore({ path, hubId, checkpoint: noCheckpoint, log })
   try {
-    const fridges = former
-      .prepare<[], FridgeRow>('SELECT number, warm_since, read_at, shutoff_at FROM fridges')
-      .all()
-    const clock = former.prepare<[], { value: string }>("SELECT value FROM meta WHERE key = 'clock'").get()
     store.transact(() => {
       const addFact = store.db.prepare('INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)')
       if (addFact.run('carried', 'true').changes === 0) return
-      if (clock) addFact.run('clock', clock.value)
-      const add = store.db.prepare(
+      if (former.clock !== undefined) addFact.run('clock', former.clock)
+      const add = store.db.prepare<[FridgeRow]>(
         'INSERT OR IGNORE INTO fridges (number, warm_since, read_at, shutoff_at) VALUES (@number, @warm_since, @read_at, @shutoff_at)',
       )
-      for (const fridge of fridges) add.run(fridge)
+      for (const fridge of former.fridges) add.run(fridge)
+      for (const number of fridges)
+        add.run({ number, warm_since: LONG_AGO, read_at: LONG_AGO, shutoff_at: null })
     })
   } finally {
     store.close()
-    former.close()
+  }
+}
+
+interface Former {
+  fridges: FridgeRow[]
+  clock: string | undefined
+}
+
+/** A journal that cannot be read must not prevent the start of the hub: nothing is carried over then. */
+function readFormer(from: string, log: Log): Former {
+  const nothing = { fridges: [], clock: undefined }
+  if (!existsSync(from)) return nothing
+  let db: InstanceType<typeof Sqlite> | undefined
+  try {
+    db = new Sqlite(from)
+    const clock = db.prepare<[], { value: string }>("SELECT value FROM meta WHERE key = 'clock'").get()
+    return {
+      fridges: db.prepare<[], FridgeRow>('SELECT number, warm_since, read_at, shutoff_at FROM fridges').all(),
+      clock: clock?.value,
+    }
+  } catch (error) {
+    if (!(error instanceof Sqlite.SqliteError)) throw error
+    log.error(
+      { from, error: error.message },
+      'the former journal cannot be read: nothing is sold before readings prove that the fridges are cold',
+    )
+    return nothing
+  } finally {
+    db?.close()
   }
 }

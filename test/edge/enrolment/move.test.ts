@@ -8,17 +8,16 @@ import { erasing } from '../../../edge/enrolment/erase.ts'
 import { completeMove } from '../../../edge/enrolment/complete-move.ts'
 import type { Next } from '../../../edge/enrolment/install.ts'
 import { moving } from '../../../edge/enrolment/moving.ts'
-import { reasonToStay } from '../../../edge/enrolment/reason-to-stay.ts'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { lockStore } from '../../../edge/journal/store-lock.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { updateFiles } from '../../../edge/update/files.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
-import { silentLog } from '../../../protocol/model/log.ts'
+import { silentLog, type Log } from '../../../protocol/model/log.ts'
 import type { OpenTransport, TransportHandlers } from '../../../protocol/mqtt/transport.ts'
 import { downTopic, upTopic } from '../../../protocol/mqtt/topics.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { demoHub } from '../../support/demo-hub.ts'
-import { uuid } from '../../support/uuid.ts'
 import { virtualClock } from '../../world/clock.ts'
 import { PowerCut } from '../../world/update-board.ts'
 import { cutPower, startDisk } from '../update/mortal-disk.ts'
@@ -29,6 +28,7 @@ vi.mock('node:fs', async (original) => {
 })
 
 const next: Next = {
+  order: 5,
   code: 'K7QM2XRA',
   key: 'the next key',
   former_hub_id: 1,
@@ -73,12 +73,16 @@ function board({ isOrdered = true } = {}) {
   const read = (path: string): string | undefined =>
     existsSync(path) ? readFileSync(path, 'utf8') : undefined
   const place = { store, hardware: undefined }
+  const errors: string[] = []
+  const log: Log = { ...silentLog, error: (_, message) => void errors.push(message) }
   return {
     store,
     paths,
     read,
     folder,
-    complete: () => completeMove(place, virtualClock()),
+    complete: () => completeMove(place, virtualClock(), log),
+    errors,
+    log,
     /** Everything that the hub of the next cell uses. */
     state: () => ({
       enrolment: read(paths.enrolment),
@@ -144,18 +148,67 @@ test('the next start completes a move after a power failure at any step, even if
   expect(failures).toBeGreaterThan(15)
 })
 
+const DEMO_FRIDGES = demoHub.controllers.flatMap(({ devices }) =>
+  devices.flatMap((device) => (device.kind === 'fridge' ? [device.number] : [])),
+)
+
+const fridgesIn = (path: string): { number: number; warm_since: number | null; read_at: number }[] => {
+  const db = new Sqlite(path, { readonly: true })
+  const rows = db.prepare<[], { number: number; warm_since: number | null; read_at: number }>(
+    'SELECT number, warm_since, read_at FROM fridges ORDER BY number',
+  )
+  const found = rows.all()
+  db.close()
+  return found
+}
+
+test.each([
+  ['page', 1024],
+  ['header', 0],
+])('a former journal with a damaged %s does not prevent a move: no fridge counts as cold then', (_, at) => {
+  const { store, complete, state, errors } = board()
+  const bytes = readFileSync(store)
+  bytes.fill(0xff, at)
+  writeFileSync(store, bytes)
+  complete()
+  expect(state()).toEqual(inNextCell)
+  expect(readFileSync(`${store}.former`)).toEqual(bytes)
+  const fridges = fridgesIn(store)
+  expect(fridges.map(({ number }) => number)).toEqual(DEMO_FRIDGES)
+  // Before any time of a clock.
+  for (const { warm_since, read_at } of fridges) expect([warm_since! < 0, read_at < 0]).toEqual([true, true])
+  expect(errors).toEqual([expect.stringContaining('the former journal cannot be read')])
+})
+
+test('the next start carries over times from the log of the former journal that an interrupted start has already moved', () => {
+  const { store, complete } = board()
+  const db = new Sqlite(store)
+  for (const number of DEMO_FRIDGES)
+    db.prepare('INSERT INTO fridges VALUES (?, NULL, 1700000000000, NULL)').run(number)
+  // A power failure leaves the log beside the journal, and the next start loses power after it has moved the log.
+  const [journal, log] = [readFileSync(store), readFileSync(`${store}-wal`)]
+  db.close()
+  writeFileSync(store, journal)
+  writeFileSync(`${store}.former-wal`, log)
+  complete()
+  expect(fridgesIn(store)).toEqual(
+    DEMO_FRIDGES.map((number) => ({ number, warm_since: null, read_at: 1_700_000_000_000 })),
+  )
+})
+
 /** Connections of hub 1 that obey orders of its cloud. `enrolments` answer in turn. */
 function connection(enrolments: (() => Promise<unknown>)[] = []) {
-  const { store, read, paths, folder } = board({ isOrdered: false })
+  const { store, read, paths, errors, log } = board({ isOrdered: false })
   const told: unknown[] = []
   const asked: unknown[] = []
-  let [restarts, why] = [0, undefined as string | undefined]
+  let [restarts, why, breaks] = [0, undefined as string | undefined, false]
   let handlers: TransportHandlers | undefined
   const open: OpenTransport = (_options, given) => {
     handlers = given
     return {
       publish(topic, payload) {
         told.push([topic, JSON.parse(payload)])
+        if (breaks) throw new Error('the connection is broken')
         return Promise.resolve(true)
       },
       close() {},
@@ -165,14 +218,14 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
   const over = moving(
     {
       hubId: 1,
-      log: silentLog,
+      log,
       reasonToStay: () => why,
       enrol(to) {
         asked.push(to)
         return enrolments.shift()!()
       },
     },
-    erasing({ hubId: 1, store, log: silentLog, restart }, open),
+    erasing({ hubId: 1, store, log: silentLog, restart, reasonToStay: () => why }, open),
   )
   over({ subscribe: [] }, { onConnect() {}, onDisconnect() {}, onMessage() {} })
   const order = (channel: 'move' | 'erase', body: unknown): void =>
@@ -180,7 +233,9 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
   return {
     told,
     asked,
-    folder,
+    store,
+    errors,
+    breakLine: () => void (breaks = true),
     restarts: () => restarts,
     mustStay: (reason: string | undefined) => void (why = reason),
     move: (body: unknown) => order('move', body),
@@ -249,19 +304,67 @@ test('only the order to leave for the cell in which the board is enrolled begins
   ])
 })
 
-test.each([[{}], [{ next: 100_000_002 }]])(
-  'a retired board erases its secrets at once and does not move: %j',
-  async (order) => {
-    const hub = connection()
-    hub.erase(order)
-    await expect.poll(() => hub.restarts()).toBe(1)
-    expect([hub.told, hub.isEnrolled(), hub.files()]).toEqual([
-      [[upTopic(1, 'erased'), {}]],
-      false,
-      [false, false],
-    ])
-  },
-)
+test('a retired board erases its secrets at once and does not move, whatever its state is', async () => {
+  const hub = connection()
+  hub.mustStay('bin 2 is open')
+  hub.erase({})
+  await expect.poll(() => hub.restarts()).toBe(1)
+  expect([hub.told, hub.isEnrolled(), hub.files()]).toEqual([
+    [[upTopic(1, 'erased'), {}]],
+    false,
+    [false, false],
+  ])
+})
+
+test('a board that is not enrolled in the other cell with the ordered number keeps its enrolment', async () => {
+  const hub = connection()
+  hub.erase({ next: 100_000_002 })
+  await Promise.resolve()
+  expect([hub.told, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([[], 0, true, [true, false]])
+})
+
+test('a hub that must stay does not obey the order to leave until the reason has ended', async () => {
+  const hub = connection()
+  hub.mustStay('bin 2 is open')
+  hub.erase({ next: 100_000_001 })
+  await Promise.resolve()
+  expect([hub.told, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([[], 0, true, [true, false]])
+  hub.mustStay(undefined)
+  hub.erase({ next: 100_000_001 })
+  await expect.poll(() => hub.restarts()).toBe(1)
+  expect([hub.told, hub.files()]).toEqual([[[upTopic(1, 'erased'), {}]], [false, true]])
+})
+
+test('the order to leave removes the journal of an earlier move, so that no log of it is read with the new one', async () => {
+  const hub = connection()
+  const former = ['', '-wal', '-shm'].map((suffix) => `${hub.store}.former${suffix}`)
+  for (const path of former) writeFileSync(path, 'of an earlier move')
+  hub.erase({ next: 100_000_001 })
+  await expect.poll(() => hub.restarts()).toBe(1)
+  expect(former.map(existsSync)).toEqual([false, false, false])
+})
+
+test('a hub ignores an order to move that a later order has replaced', async () => {
+  const hub = connection([() => Promise.resolve(), () => Promise.resolve()])
+  hub.move({ ...to, order: 6 })
+  await expect.poll(() => hub.told).toHaveLength(1)
+  hub.move(to)
+  await Promise.resolve()
+  hub.move({ ...to, order: 7 })
+  await expect.poll(() => hub.told).toHaveLength(2)
+  expect(hub.asked).toEqual([6, 7].map((order) => ({ ...to, order })))
+})
+
+test('an answer that the connection does not take ends nothing, and the next order is answered', async () => {
+  const hub = connection([() => Promise.resolve(), () => Promise.resolve()])
+  const unanswered = 'an order to move to another cell is not answered'
+  hub.breakLine()
+  for (const count of [1, 2]) {
+    hub.move(to)
+    await expect.poll(() => hub.errors).toEqual(Array.from({ length: count }, () => unanswered))
+  }
+  expect(hub.asked).toEqual([to, to])
+})
 
 test('a damaged order changes nothing', async () => {
   const hub = connection()
@@ -269,22 +372,6 @@ test('a damaged order changes nothing', async () => {
   for (const damaged of [{}, { ...to, cloud: 'file:///etc/passwd' }, { ...to, code: '' }]) hub.move(damaged)
   await Promise.resolve()
   expect([hub.told, hub.asked, hub.restarts(), hub.isEnrolled()]).toEqual([[], [], 0, true])
-})
-
-const idle = { trial: () => undefined, isWaiting: () => false }
-
-test('a hub stays during an update, during a trial of settings, with a broker or a password of its own, and without its journal', () => {
-  const { store } = board({ isOrdered: false })
-  const core = () => ({ reasonToStay: () => undefined })
-  const leaving = { config: { store, canMove: true }, desired: idle, core }
-  expect(reasonToStay(leaving)).toBeUndefined()
-  expect(reasonToStay({ ...leaving, config: { store, canMove: false } })).toMatch('MQTT_PASSWORD or MQTT_URL')
-  expect(reasonToStay({ ...leaving, desired: { ...idle, isWaiting: () => true } })).toMatch('being tried')
-  expect(reasonToStay({ ...leaving, core: () => undefined })).toMatch('cannot use its journal')
-  expect(reasonToStay({ ...leaving, core: () => ({ reasonToStay: () => 'bin 1' }) })).toBe('bin 1')
-  const to = { version: '1.2.3', rollout: uuid(1), url: 'https://shop.example/1.2.3', sha256: 'a'.repeat(64) }
-  writeFileSync(updateFiles(store).state, JSON.stringify({ now: { step: 'waiting', to }, last: null }))
-  expect(reasonToStay(leaving)).toBe('an update is in progress')
 })
 
 test('only the service that has the journal completes a move', () => {
