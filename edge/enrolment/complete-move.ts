@@ -47,7 +47,7 @@ function complete(place: HubPlace, log: Log): void {
   const { answer, former_hub_id } = found
   const former = `${store}.former`
   // The order to leave has removed an older one (`erase.ts`).
-  if (!files.existsSync(former)) renameJournal(store, former)
+  if (!isThere(former)) renameJournal(store, former)
   const { fridges } = createLayout(HardwareDescription.parse(answer.hardware))
   carryOver(former, { path: store, hubId: answer.hub_id, fridges: fridges.map(({ number }) => number), log })
   // The former cloud wants a release there. The root stays: only that root can sign the next one.
@@ -62,11 +62,14 @@ function complete(place: HubPlace, log: Log): void {
 
 function renameJournal(store: string, former: string): void {
   // An earlier start has moved the log: without it the journal must not be opened.
-  if (!files.existsSync(`${former}-wal`)) closeLog(store)
+  if (!isThere(`${former}-wal`)) closeLog(store)
   // The journal is last: while it has its name, the next start renames the others.
   for (const suffix of ['-wal', '-shm', ''])
-    if (files.existsSync(store + suffix)) files.renameSync(store + suffix, former + suffix)
+    if (isThere(store + suffix)) files.renameSync(store + suffix, former + suffix)
 }
+
+/** Throws if the card fails. */
+const isThere = (path: string): boolean => files.statSync(path, { throwIfNoEntry: false }) !== undefined
 
 /** Moves the log of the journal into its file, so that usually only one file needs another name. */
 function closeLog(store: string): void {

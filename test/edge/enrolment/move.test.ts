@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -178,6 +178,17 @@ test.each([
   // Before any time of a clock.
   for (const { warm_since, read_at } of fridges) expect([warm_since! < 0, read_at < 0]).toEqual([true, true])
   expect(errors).toEqual([expect.stringContaining('the former journal cannot be read')])
+})
+
+test('a start that cannot find out whether the former journal is there changes nothing, and the next start completes the move', () => {
+  const { store, complete, state } = board()
+  const before = state()
+  symlinkSync(`${store}.former`, `${store}.former`)
+  expect(complete).toThrow('the move to another cell is not complete')
+  expect(state()).toEqual(before)
+  rmSync(`${store}.former`)
+  complete()
+  expect(state()).toEqual(inNextCell)
 })
 
 test('the next start carries over times from the log of the former journal that an interrupted start has already moved', () => {
