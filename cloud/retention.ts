@@ -6,7 +6,7 @@ import { deadLettersChanged } from './operations/alarms/hub-alarms.ts'
 import { UNASKED_WINDOW_MS } from './people/staff/unasked-mails.ts'
 import type { Media } from './platform/media/media.ts'
 import type { Tx } from './platform/store/database.ts'
-import { tendPartitions } from './platform/store/partitions.ts'
+import { isPartitioned, singlesOf, tendPartitions } from './platform/store/partitions.ts'
 import type { Tables } from './platform/store/schema.ts'
 import { done, type Outcome, type WorkKinds } from './platform/work/runner.ts'
 
@@ -161,23 +161,40 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** Deletes expired rows, one batch per run, so that other transactions wait only briefly. */
+/**
+ * `retention` deletes expired rows, one batch per run, so that other transactions wait only briefly. `partitions` may wait
+ * for a table, or read it for hours, so no deletion waits for it.
+ */
 export const retentionWork = (context: CloudContext, media: Pick<Media, 'remove'>): WorkKinds => ({
   retention: {
     recurring: rules.map(({ table }) => table),
     run: ({ subject }) => deleteOld({ context, media }, subject),
   },
+  partitions: {
+    recurring: rules.map(({ table }) => table).filter((table) => isPartitioned(context.db, table)),
+    run: ({ subject }) => tend(context, subject),
+  },
 })
+
+const ruleOf = (table: string): Rule | undefined => rules.find((one) => one.table === table)
+
+async function tend({ db, runtime, settings }: CloudContext, table: string): Promise<Outcome> {
+  const rule = ruleOf(table)
+  if (!rule) return done
+  const now = runtime.clock.now()
+  await tendPartitions(db, rule.table, { now, keptMs: rule.kept(settings) })
+  return { next: runtime.clock.now() + PERIOD_MS }
+}
 
 async function deleteOld(parts: RetentionParts, table: string): Promise<Outcome> {
   const { context } = parts
-  const rule = rules.find((one) => one.table === table)
+  const rule = ruleOf(table)
   if (!rule) return done
   const { db, runtime, settings } = context
   const now = runtime.clock.now()
   const keptMs = rule.kept(settings)
   let isMore = false
-  for (const name of await tendPartitions(db, rule.table, { now, keptMs }))
+  for (const name of await singlesOf(db, rule.table))
     if ((await deleteBatch(parts, rule, { table: name, before: now - keptMs })) === settings.retentionBatch)
       isMore = true
   return { next: now + (isMore ? PAUSE_MS : PERIOD_MS) }

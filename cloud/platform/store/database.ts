@@ -72,6 +72,8 @@ export interface CloudDatabase {
   /** The state of each use's connections. Empty if there is only one connection. */
   connections(): Readonly<Record<string, PoolState>>
   migrate(): Promise<void>
+  /** Runs work on connections of its own without time limits, for statements that read a whole table. */
+  unlimited<T>(work: (kysely: Queries) => Promise<T>): Promise<T>
   /** Whether the database has no tables of any build yet. */
   isEmpty(): Promise<boolean>
   /** `work` may run more than once (see `isRetryable`): it must have no effect but its queries and `afterCommit`. */
@@ -115,7 +117,7 @@ const PING_STATEMENT = `do $$ begin
   end if;
 end $$`
 /** A schema change has no time limit. The other processes wait for the one that works. */
-const MIGRATION: PoolLimits = { connections: 2, waitMs: 10_000, lockMs: 0, statementMs: 0 }
+const UNLIMITED: PoolLimits = { connections: 2, waitMs: 10_000, lockMs: 0, statementMs: 0 }
 
 /** Opens the cloud's database; the schema is brought up to date by `migrate`. */
 export function openDatabase({
@@ -145,7 +147,8 @@ export function openDatabase({
       await server.ping()
     },
     connections: server.states,
-    migrate: () => server.migrate((kysely) => migrate(kysely, kind)),
+    migrate: () => server.unlimited((kysely) => migrate(kysely, kind)),
+    unlimited: server.unlimited,
     isEmpty: () => hasNoTables(statements, kind),
     async transact(work) {
       for (let attempt = 1; ; attempt += 1)
@@ -194,7 +197,7 @@ interface Connections {
 interface Server extends Record<DatabaseUse, Connections> {
   ping: () => Promise<unknown>
   states: CloudDatabase['connections']
-  migrate(work: (kysely: Queries) => Promise<void>): Promise<void>
+  unlimited: CloudDatabase['unlimited']
   close: () => Promise<void>
 }
 
@@ -210,12 +213,13 @@ function oneConnection(dialect: Dialect, through: Through): Server {
     background: all,
     ping: () => sql`select 1`.execute(kysely),
     states: () => ({}),
-    async migrate(work) {
-      await work(kysely)
+    async unlimited(work) {
+      const result = await work(kysely)
       // Joined transactions are savepoints. SQLite would write the former content of their pages into temporary files: two
       // thirds of the write calls of a payment (177 without this line, 55 with it; `npm run bench -- --only shop`). A
       // migration sorts whole tables for an index, which memory may not hold.
       await sql`pragma temp_store = memory`.execute(kysely)
+      return result
     },
     close: () => kysely.destroy(),
   }
@@ -238,12 +242,12 @@ function openPools(servers: PostgresServers, log: Log, settings: DatabaseLimits,
     background: alone(background),
     ping: () => sql.raw(PING_STATEMENT).execute(ping),
     states: () => Object.fromEntries(Object.entries(pools).map(([name, { state }]) => [name, state()])),
-    async migrate(work) {
-      const { kysely } = open(MIGRATION)
+    async unlimited(work) {
+      const { kysely } = open(UNLIMITED)
       try {
         await kysely.connection().execute((db) => sql`select 1`.execute(db))
         if (servers.isPooled) await refuseSharedSessions(kysely)
-        await work(kysely)
+        return await work(kysely)
       } finally {
         await kysely.destroy()
       }

@@ -11,7 +11,7 @@ import { restOf } from './table.ts'
  * |---|---|
  * | `T_from_20261130` | one week in UTC from that Monday on |
  * | `T_rest` | the default partition: times of no other partition, because a clock is wrong or the service was stopped |
- * | `T_before` | in a database that a version without partitions made: all rows until a week after the upgrade |
+ * | `T_before` | in a database that a version without partitions made: all rows until five weeks after the upgrade |
  *
  * A row never needs its partition: `T_rest` takes it, and the next run moves it. The database server reads every time
  * as a number, so its time zone is irrelevant.
@@ -22,7 +22,7 @@ const MONDAY_MS = 4 * 86_400_000
 /** Weeks that exist before their first row. A service that was stopped for a shorter time finds its partitions. */
 const WEEKS_AHEAD = 4
 /** All statements on the table wait behind a statement that waits for the whole table. */
-const LOCK_MS = 2000
+const LOCK_MS = 500
 
 type Name = Extract<keyof Tables, string>
 
@@ -44,28 +44,35 @@ const weekName = (table: Name, from: number): string =>
   `${table}_from_${new Date(from).toISOString().slice(0, 10).replaceAll('-', '')}`
 const formerOf = (table: Name): string => `${table}_before`
 
+const columnOf = ({ kind }: CloudDatabase, table: Name): string | undefined =>
+  kind === 'sqlite' ? undefined : tables[table].age?.column
+
+export const isPartitioned = (db: CloudDatabase, table: Name): boolean => columnOf(db, table) !== undefined
+
+/** The tables with rows that must be deleted one by one: the table itself if it has no partitions. */
+export async function singlesOf(db: CloudDatabase, table: Name): Promise<string[]> {
+  if (!isPartitioned(db, table)) return [table]
+  const parts = await partsOf(db.kysely, table)
+  return [restOf(table), formerOf(table)].filter((name) => parts.some((part) => part.name === name))
+}
+
 /**
- * Drops the partitions with expired rows only, and creates those of the coming weeks. Returns the tables with rows that
- * must be deleted one by one: the table itself if it has no partitions.
+ * Creates the partitions of the coming weeks, and drops the oldest one if it has expired rows only.
  *
  * Several processes may call it at the same time: one works, and the others leave the partitions unchanged.
  */
-export async function tendPartitions(
-  db: CloudDatabase,
-  table: Name,
-  { now, keptMs }: Times,
-): Promise<string[]> {
-  const column = tables[table].age?.column
-  if (db.kind === 'sqlite' || column === undefined) return [table]
+export async function tendPartitions(db: CloudDatabase, table: Name, { now, keptMs }: Times): Promise<void> {
+  const column = columnOf(db, table)
+  if (column === undefined) return
   const clock = await serverClock(db.kysely)
   const [earlier, later] = [Math.min(now, clock), Math.max(now, clock)]
   if (isFormer(table, await partsOf(db.kysely, table))) await separateFormer(db, table, column, later)
   await alone(db, (tx) => createWeeks(tx, table, column, earlier))
-  // A clock that is ahead would drop everything at once, so the earlier of two clocks decides.
-  for (const { name, until } of await partsOf(db.kysely, table))
-    if (until <= earlier - keptMs) await alone(db, ({ q }) => run(q, `drop table if exists ${name}`))
-  const left = await partsOf(db.kysely, table)
-  return [restOf(table), formerOf(table)].filter((name) => left.some((part) => part.name === name))
+  // A clock that is ahead would drop everything at once. So the earlier of two clocks decides, and somebody has time to
+  // notice that both are wrong.
+  const [oldest] = (await partsOf(db.kysely, table)).toSorted((a, b) => a.until - b.until)
+  if (oldest && oldest.until <= earlier - keptMs)
+    await alone(db, ({ q }) => run(q, `drop table if exists ${oldest.name}`))
 }
 
 async function serverClock(q: Queries): Promise<number> {
@@ -77,13 +84,17 @@ async function serverClock(q: Queries): Promise<number> {
 
 const run = (q: Queries, statement: string) => sql.raw(statement).execute(q)
 
-/** Runs a transaction unless another process changes partitions at this moment. */
+/** Takes the lock for a transaction or a session, unless another process changes partitions at this moment. */
+async function takeLock(q: Queries, of: 'xact_' | ''): Promise<boolean> {
+  const { rows } = await sql<{
+    is_ours: boolean
+  }>`select ${sql.raw(`pg_try_advisory_${of}lock`)}(${PARTITIONS_LOCK}) as is_ours`.execute(q)
+  return rows[0]!.is_ours
+}
+
 const alone = (db: CloudDatabase, work: (tx: Tx) => Promise<unknown>): Promise<void> =>
   db.transact(async (tx) => {
-    const { rows } = await sql<{
-      is_ours: boolean
-    }>`select pg_try_advisory_xact_lock(${PARTITIONS_LOCK}) as is_ours`.execute(tx.q)
-    if (!rows[0]!.is_ours) return
+    if (!(await takeLock(tx.q, 'xact_'))) return
     await run(tx.q, `set local lock_timeout = ${LOCK_MS}`)
     await work(tx)
   })
@@ -138,15 +149,15 @@ const move = (q: Queries, rows: { from: string; to: string; where: string }) =>
  * table, unless a check has proved the bound. So a check is added, validated while others read and write, and replaced
  * by the bound. An interrupted run continues here.
  *
- * Until the end, the check refuses readings of more than a week ahead. Such a reading becomes a dead letter.
+ * Until the end, the check refuses readings of more than four weeks ahead. Such a reading becomes a dead letter. So a
+ * service that was stopped in between, for a shorter time, refuses no present reading.
  */
 async function separateFormer(db: CloudDatabase, table: Name, column: string, now: number): Promise<void> {
   const [former, rest] = [formerOf(table), restOf(table)]
   await alone(db, async ({ q }) => {
     const check = await checkOf(q, former)
-    // The rest of the work must end before the first row of the bound's time.
-    if (check !== undefined && check.until > now + WEEK_MS) return
-    const until = weekOf(now) + 2 * WEEK_MS
+    if (check !== undefined && check.until > now + WEEKS_AHEAD * WEEK_MS) return
+    const until = weekOf(now) + (WEEKS_AHEAD + 1) * WEEK_MS
     await run(q, `create table if not exists ${rest} (like ${table} including all)`)
     if (check) await run(q, `alter table ${former} drop constraint ${check.name}`)
     await move(q, { from: rest, to: former, where: 'true' })
@@ -154,12 +165,7 @@ async function separateFormer(db: CloudDatabase, table: Name, column: string, no
     await move(q, { from: former, to: rest, where: `${column} >= ${until}` })
     await run(q, `alter table ${former} add constraint until_${until} check (${column} < ${until}) not valid`)
   })
-  await alone(db, async ({ q }) => {
-    const check = await checkOf(q, former)
-    if (!check || check.is_valid) return
-    await run(q, 'set local statement_timeout = 0')
-    await run(q, `alter table ${former} validate constraint ${check.name}`)
-  })
+  await validate(db, former)
   await alone(db, async ({ q }) => {
     const check = await checkOf(q, former)
     if (!check?.is_valid || !isFormer(table, await partsOf(q, table))) return
@@ -173,6 +179,24 @@ async function separateFormer(db: CloudDatabase, table: Name, column: string, no
     await run(q, `alter table ${former} drop constraint ${check.name}`)
   })
 }
+
+/**
+ * Reads all rows, for hours in a large table. Outside of a transaction, the server finishes even if this process ends.
+ */
+const validate = (db: CloudDatabase, former: string): Promise<void> =>
+  db.unlimited((kysely) =>
+    kysely.connection().execute(async (session) => {
+      if (!(await takeLock(session, ''))) return
+      try {
+        const check = await checkOf(session, former)
+        if (check?.is_valid === false)
+          await run(session, `alter table ${former} validate constraint ${check.name}`)
+      } finally {
+        // The lock also ends with its connection.
+        await sql`select pg_advisory_unlock(${PARTITIONS_LOCK})`.execute(session).catch(() => {})
+      }
+    }),
+  )
 
 async function checkOf(
   q: Queries,

@@ -7,9 +7,11 @@ import { expect, onTestFinished } from 'vitest'
 import { backupCommands } from '../../../../cloud/cli/backup.ts'
 import { runCommandLine } from '../../../../cloud/cli/command-line.ts'
 import { recordTemperatures, SPAN_MS } from '../../../../cloud/gateway/temperatures.ts'
+import { defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { openDatabase, type CloudDatabase } from '../../../../cloud/platform/store/database.ts'
 import { migrate } from '../../../../cloud/platform/store/migrate.ts'
-import { tendPartitions } from '../../../../cloud/platform/store/partitions.ts'
+import { singlesOf, tendPartitions } from '../../../../cloud/platform/store/partitions.ts'
+import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { retentionWork } from '../../../../cloud/retention.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { createPostgresDatabase } from '../../../process/chaos/postgres.ts'
@@ -70,10 +72,22 @@ const record = (db: CloudDatabase, at: number) =>
   )
 const tend = (db: CloudDatabase, now: number) => tendPartitions(db, 'temperatures', { now, keptMs: KEPT_MS })
 
-function runRetention(db: CloudDatabase, now: number) {
+const singles = (db: CloudDatabase) => singlesOf(db, 'temperatures')
+
+function runWork(db: CloudDatabase, kind: 'retention' | 'partitions', now: number) {
   const context = testContext(db, { ...runtime, clock: { ...runtime.clock, now: () => now } })
-  const kind = retentionWork(context, testMedia(context))['retention']!
-  return kind.run({ kind: 'retention', subject: 'temperatures', attempts: 1 })
+  const work = retentionWork(context, testMedia(context))[kind]!
+  return work.run({ kind, subject: 'temperatures', attempts: 1 })
+}
+
+/** A transaction of another program, such as `pg_dump`, that has executed this statement. */
+async function otherProgram(url: string, statement: string): Promise<Client> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  await client.query('begin')
+  await client.query(statement)
+  return client
 }
 
 /** Each row's time with its partition, sorted by time. */
@@ -123,7 +137,8 @@ service('postgres')(
     await add(NOW)
     await record(db, NOW + SPAN_MS)
 
-    expect(await tend(db, NOW)).toEqual(['temperatures_rest', 'temperatures_before'])
+    await tend(db, NOW)
+    expect(await singles(db)).toEqual(['temperatures_rest', 'temperatures_before'])
     await add(NOW)
     await add(NOW + SPAN_MS)
     await record(db, NOW + 3 * WEEK_MS)
@@ -132,7 +147,7 @@ service('postgres')(
       [NOW - WEEK_MS, 'before'],
       [NOW, 'before'],
       [NOW + SPAN_MS, 'before'],
-      [NOW + 3 * WEEK_MS, 'week'],
+      [NOW + 3 * WEEK_MS, 'before'],
       [NOW + 5 * WEEK_MS, 'rest'],
       [FAR, 'rest'],
     ])
@@ -157,8 +172,59 @@ service('postgres')(
     expect(await stored(db)).toEqual(
       [NOW - WEEK_MS, NOW, NOW + SPAN_MS, NOW + DAY_MS].map((at) => [at, 'before']),
     )
-    const names = await partitions(db)
-    expect([names[0], names.at(-1), names.length]).toEqual(['before', 'rest', 5])
+    expect(await partitions(db)).toEqual(['before', 'rest'])
+    // Two weeks later, the coming weeks begin after the former rows.
+    const monday = Math.floor((NOW - 4 * DAY_MS) / WEEK_MS) * WEEK_MS + 4 * DAY_MS
+    for (const statement of [
+      'alter table temperatures detach partition temperatures_before',
+      `alter table temperatures attach partition temperatures_before for values from (minvalue) to (${monday + 2 * WEEK_MS})`,
+    ])
+      await sql.raw(statement).execute(db.kysely)
+    await tend(db, NOW)
+    expect(await partitions(db)).toHaveLength(2 + 3)
+  },
+)
+
+service('postgres')(
+  'a service that is stopped during the separation stores the readings of the next four weeks',
+  async () => {
+    const { db } = await formerTables([NOW])
+    await db.migrate()
+    const killed = { ...db, unlimited: () => Promise.reject(new Error('killed')) }
+    await expect(tend(killed, NOW)).rejects.toThrow('killed')
+    await record(db, NOW + 4 * WEEK_MS - SPAN_MS)
+    await tend(db, NOW + 4 * WEEK_MS)
+    expect(await partitions(db)).toEqual(['before', 'rest'])
+  },
+)
+
+service('postgres')(
+  'the separation of former rows may take longer than every limit, and no retention waits for it',
+  async () => {
+    const { url, db } = await formerTables([0, NOW])
+    await db.migrate()
+    const until = NOW + 5 * WEEK_MS
+    for (const statement of [
+      'create table temperatures_rest (like temperatures including all)',
+      `alter table temperatures_before add constraint until_${until} check (at < ${until}) not valid`,
+    ])
+      await sql.raw(statement).execute(db.kysely)
+    const background = { ...defaultLimits.database.background, statementMs: 1500 }
+    const limited = openDatabase({ url, pools: { ...defaultLimits.database, background } })
+    onTestFinished(() => limited.close())
+    const context = testContext(limited.for('background'), runtime)
+    const runner = new WorkRunner(context, retentionWork(context, testMedia(context)))
+    await runner.ensureRecurring()
+
+    const other = await otherProgram(url, 'lock table temperatures_before in share update exclusive mode')
+    const separation = runner.drain(['partitions'])
+    await runner.drain(['retention'])
+    expect(await stored(db)).toEqual([[NOW, 'before']])
+    await other.query('select pg_sleep(3)')
+    expect(await partitions(db)).toEqual(['before'])
+    await other.query('commit')
+    await separation
+    expect(await partitions(db)).toEqual(['before', 'rest'])
   },
 )
 
@@ -170,11 +236,40 @@ service('postgres')('retention drops an expired week, and deletes no row of a we
   await record(db, PAST)
   await record(db, PAST + WEEK_MS)
   // The last row of the week may still be young.
-  await runRetention(db, PAST + KEPT_MS - SPAN_MS)
+  await runWork(db, 'partitions', PAST + KEPT_MS - SPAN_MS)
   expect(await partitions(db)).toContain(first)
-  await runRetention(db, PAST + KEPT_MS + WEEK_MS)
+  for (const kind of ['partitions', 'retention'] as const) await runWork(db, kind, PAST + KEPT_MS + WEEK_MS)
   expect(await stored(db)).toEqual([[PAST + WEEK_MS, 'week']])
   expect(await partitions(db)).not.toContain(first)
+})
+
+service('postgres')('each run drops one week at most, the oldest', async () => {
+  const { db } = await newTables()
+  await tend(db, PAST)
+  for (const week of [0, 1, 2]) await record(db, PAST + week * WEEK_MS)
+  for (const left of [2, 1, 0, 0]) {
+    await tend(db, PAST + KEPT_MS + 3 * WEEK_MS)
+    expect((await stored(db)).map(([at]) => at)).toEqual(
+      [2, 1]
+        .slice(0, left)
+        .map((week) => PAST + week * WEEK_MS)
+        .toSorted((a, b) => a - b),
+    )
+  }
+})
+
+service('postgres')('expired rows are deleted while a long backup prevents the drop of a week', async () => {
+  const { url, db } = await newTables()
+  await tend(db, PAST)
+  for (const at of [0, PAST]) await record(db, at)
+  const dump = await otherProgram(url, 'select from temperatures')
+  const now = PAST + KEPT_MS + WEEK_MS
+  await expect(runWork(db, 'partitions', now)).rejects.toThrow('lock timeout')
+  await runWork(db, 'retention', now)
+  expect(await stored(db)).toEqual([[PAST, 'week']])
+  await dump.query('commit')
+  await runWork(db, 'partitions', now)
+  expect(await stored(db)).toEqual([])
 })
 
 service('postgres')('a clock that is years ahead drops no partition', async () => {
@@ -193,13 +288,14 @@ service('postgres')(
     const { db } = await newTables()
     for (const at of [0, PAST, FAR]) await record(db, at)
     expect(await stored(db)).toEqual([0, PAST, FAR].map((at) => [at, 'rest']))
-    expect(await tend(db, PAST)).toEqual(['temperatures_rest'])
+    await tend(db, PAST)
+    expect(await singles(db)).toEqual(['temperatures_rest'])
     expect(await stored(db)).toEqual([
       [0, 'rest'],
       [PAST, 'week'],
       [FAR, 'rest'],
     ])
-    await runRetention(db, PAST)
+    await runWork(db, 'retention', PAST)
     expect(await stored(db)).toEqual([
       [PAST, 'week'],
       [FAR, 'rest'],
@@ -224,8 +320,7 @@ service('postgres')(
     progress.isOver = true
     await reports
     expect(await stored(db)).toHaveLength(progress.recorded + 1)
-    const names = await partitions(db)
-    expect([names[0], names.at(-1), names.length]).toEqual(['before', 'rest', 5])
+    expect(await partitions(db)).toEqual(['before', 'rest'])
   },
 )
 
