@@ -38,7 +38,10 @@ const services = {
     )
     return absent.length > 0 ? `${absent.join(', ')} not installed` : undefined
   },
-  pgDump: () => (onPath('pg_dump') && onPath('pg_restore') ? withoutPostgres() : 'pg_dump is not installed'),
+  pgDump: () => {
+    const absent = ['pg_dump', 'pg_restore', 'psql'].filter((program) => !onPath(program))
+    return absent.length > 0 ? `${absent.join(', ')} not installed` : withoutPostgres()
+  },
   /** For a board with a wrong clock: TLS reads it, too. */
   faketime: () => (onPath('faketime') ? undefined : 'faketime is not installed'),
   /** For the example firmware of a controller. */

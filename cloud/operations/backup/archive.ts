@@ -128,7 +128,7 @@ export function ended(child: ChildProcess, allowed: readonly number[] = [0]): Pr
 }
 
 /** Waits for both. If both fail, the error of the stream that was read explains more than the broken pipe. */
-async function both(program: Promise<void>, stream: Promise<void>): Promise<void> {
+export async function both(program: Promise<void>, stream: Promise<void>): Promise<void> {
   const [first, second] = await Promise.allSettled([program, stream])
   const broken = second.status === 'rejected' && (second.reason as { code?: string }).code !== 'EPIPE'
   if (broken) throw second.reason

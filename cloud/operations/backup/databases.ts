@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { chmodSync, existsSync, renameSync, rmSync } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
 import { sql, type Kysely } from 'kysely'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Random } from '../../../protocol/model/runtime.ts'
@@ -9,7 +10,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { placeOf } from '../../platform/store/outage.ts'
 import { Sqlite } from '../../platform/store/sqlite-driver.ts'
 import { migrationsQuery, storedQuery } from '../../platform/store/migrate.ts'
-import { ended, type Manifest } from './archive.ts'
+import { both, ended, type Manifest } from './archive.ts'
 
 /** Copies and restores one kind of database. `url` is a `DATABASE_URL`. */
 export interface BackupDatabase {
@@ -106,16 +107,26 @@ const someRow = (tables: readonly string[]): string => {
   return `select ${own.map((name) => `exists (select 1 from "${name}")`).join(' or ') || '1 = 0'} as found`
 }
 
-/**
- * `pg_restore --clean` first drops each key by its name, and PostgreSQL refuses that for the key of a partition. A key with
- * another name is dropped with its table. Nothing refers to these names.
- */
-const renameKeysOfPartitions = `
-  do $$ declare key record; begin
-    for key in select conindid::regclass as name from pg_constraint
-      where conparentid <> 0 and contype = 'p' and connamespace = current_schema()::regnamespace
-    loop execute format('alter index %s rename to %I', key.name, 'key_' || md5(random()::text)); end loop;
-  end $$`
+/** Drops all that the schema contains, except the objects of extensions. Tables first: they own sequences. */
+const EMPTY_SCHEMA = `
+  set client_min_messages = warning;
+  do $$ declare statement text; begin
+    foreach statement in array array(
+      select format('drop %s if exists %s cascade', type, identity)
+      from (
+        select 1 as position, 'pg_class'::regclass as class, oid from pg_class
+          where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p', 'v', 'm', 'f')
+        union all select 2, 'pg_class'::regclass, oid from pg_class
+          where relnamespace = current_schema()::regnamespace and relkind = 'S'
+        union all select 3, 'pg_proc'::regclass, oid from pg_proc where pronamespace = current_schema()::regnamespace
+        union all select 4, 'pg_type'::regclass, oid from pg_type
+          where typnamespace = current_schema()::regnamespace and typtype in ('d', 'e', 'r')
+      ) as own, pg_identify_object(class, own.oid, 0)
+      where not exists (select from pg_depend where classid = class and objid = own.oid and deptype = 'e')
+      order by position)
+    loop execute statement; end loop;
+  end $$;
+`
 
 function postgresServer(url: string): BackupDatabase {
   async function at<T>(place: string, work: (q: Kysely<Tables>) => Promise<T>): Promise<T> {
@@ -128,24 +139,12 @@ function postgresServer(url: string): BackupDatabase {
   }
   const rows = async (q: Kysely<Tables>, query: string): Promise<Record<string, string>[]> =>
     (await sql.raw<Record<string, string>>(query).execute(q)).rows
-  const restore = (place: string, file: string, ...more: string[]): Promise<void> =>
-    run(
-      'pg_restore',
-      place,
-      '--no-owner',
-      '--no-privileges',
-      '--exit-on-error',
-      '--single-transaction',
-      ...more,
-      file,
-    )
-
   return {
     copyTo: (file) =>
       at(url, async (q) => {
         if ((await rows(q, "select 1 as found where to_regclass('larder_schema') is not null")).length === 0)
           return undefined
-        await run('pg_dump', url, '--format=custom', '--no-owner', '--no-privileges', `--file=${file}`)
+        await run('pg_dump', url, '--format=custom', ...AS_ANYBODY, `--file=${file}`)
         const [migrations, stored] = [await rows(q, migrationsQuery), await rows(q, storedQuery)]
         return { schema_version: migrations.at(-1)!['name']!, schema: stored[0]!['declared']! }
       }),
@@ -154,7 +153,7 @@ function postgresServer(url: string): BackupDatabase {
       const place = url.replace(/^(postgres(?:ql)?:\/\/[^/]*)(?:\/[^?]*)?/, `$1/${name}`)
       await at(url, (q) => rows(q, `create database ${name} template template0 encoding 'UTF8'`))
       try {
-        await restore(place, file)
+        await run('pg_restore', place, ...AS_ANYBODY, '--exit-on-error', '--single-transaction', file)
         return await work(place)
       } finally {
         await at(url, (q) => rows(q, `drop database if exists ${name} with (force)`))
@@ -172,9 +171,9 @@ function postgresServer(url: string): BackupDatabase {
           )
           const [row] = await rows(session, someRow(own.map(({ name }) => name!)))
           if (row!['found'] && !force) throw notEmpty(placeOf(url))
-          await rows(session, renameKeysOfPartitions)
+          const [schema] = await rows(session, 'select current_schema() as name')
           try {
-            await restore(url, file, '--clean', '--if-exists')
+            await replaceSchema(url, file, schema!['name']!)
           } finally {
             await rows(session, `select pg_advisory_unlock(${RUNNING_LOCK})`)
           }
@@ -183,13 +182,44 @@ function postgresServer(url: string): BackupDatabase {
   }
 }
 
+const AS_ANYBODY = ['--no-owner', '--no-privileges']
+
+/**
+ * Replaces all that the schema contains by a copy, in one transaction. `pg_restore --clean` drops only what the copy names:
+ * tables of newer software would stay, or prevent the restore by their references.
+ *
+ * Without `commit`, which is sent after a complete copy, the server undoes everything.
+ */
+async function replaceSchema(url: string, file: string, schema: string): Promise<void> {
+  const source = spawn('pg_restore', [...AS_ANYBODY, `--schema=${schema}`, '--file=-', file], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const isRead = ended(source)
+  isRead.catch(() => {})
+  const target = client('psql', url, ['--no-psqlrc', '--quiet', '--set=ON_ERROR_STOP=1'], 'pipe')
+  async function* script() {
+    yield `begin;${EMPTY_SCHEMA}`
+    yield* source.stdout
+    await isRead
+    // The copy of another schema would restore nothing.
+    yield "reset search_path; select 'larder_schema'::regclass; commit;"
+  }
+  await both(ended(target), pipeline(script, target.stdin!))
+}
+
+const run = (program: string, url: string, ...words: string[]): Promise<void> =>
+  ended(client(program, url, words, 'ignore'))
+
 /** A client program of PostgreSQL. The password goes by the environment, which other users cannot read. */
-function run(program: string, url: string, ...words: string[]): Promise<void> {
+function client(
+  program: string,
+  url: string,
+  words: readonly string[],
+  stdin: 'ignore' | 'pipe',
+): ChildProcess {
   const [, before = '', password, after = ''] = /^([^:]+:\/\/[^:@/]*)(?::([^@/]*))?(.*)$/s.exec(url) ?? []
   // libpq does not know this parameter of the driver.
   const address = `${before}${after}`.replace(/([?&])uselibpqcompat=true&?/, '$1').replace(/[?&]$/, '')
   const env = { ...process.env, ...(password !== undefined && { PGPASSWORD: decodeURIComponent(password) }) }
-  return ended(
-    spawn(program, [`--dbname=${address}`, ...words], { env, stdio: ['ignore', 'ignore', 'pipe'] }),
-  )
+  return spawn(program, [`--dbname=${address}`, ...words], { env, stdio: [stdin, 'ignore', 'pipe'] })
 }

@@ -215,7 +215,8 @@ const backupChecks = (config: CloudConfig, runtime: Runtime): Checks => ({
     return ok(`the newest backup is of ${newest!.created_at}`)
   },
   'backup programs'() {
-    const programs = ['tar', ...(config.databaseUrl.startsWith('sqlite:') ? [] : ['pg_dump', 'pg_restore'])]
+    const ofPostgres = ['pg_dump', 'pg_restore', 'psql']
+    const programs = ['tar', ...(config.databaseUrl.startsWith('sqlite:') ? [] : ofPostgres)]
     const missing = programs.filter(
       (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status !== 0,
     )

@@ -178,7 +178,7 @@ export const numberedMigrations: readonly NumberedMigration[] = [
       kind === 'sqlite'
         ? []
         : [
-            // The restore of an older backup leaves this table if that work was interrupted.
+            // Software without `replaceSchema` left this table behind when it restored an older backup.
             'drop table if exists temperatures_rest',
             'alter table temperatures rename to temperatures_before',
             'alter index temperatures_pkey rename to temperatures_before_pkey',
