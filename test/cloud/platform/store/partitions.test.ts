@@ -364,5 +364,5 @@ service('pgDump')(
     expect(await stored(restored)).toEqual(rows)
     expect(await partitions(restored)).toEqual(names)
   },
-  60_000,
+  180_000,
 )
