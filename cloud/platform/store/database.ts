@@ -116,7 +116,7 @@ const PING_STATEMENT = `do $$ begin
     raise read_only_sql_transaction using message = 'the server accepts no writes';
   end if;
 end $$`
-/** A schema change has no time limit. The other processes wait for the one that works. */
+/** A schema change has no time limit. One process makes it while the others wait. */
 const UNLIMITED: PoolLimits = { connections: 2, waitMs: 10_000, lockMs: 0, statementMs: 0 }
 
 /** Opens the cloud's database; the schema is brought up to date by `migrate`. */

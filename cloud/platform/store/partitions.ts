@@ -68,8 +68,8 @@ export async function tendPartitions(db: CloudDatabase, table: Name, { now, kept
   const [earlier, later] = [Math.min(now, clock), Math.max(now, clock)]
   if (isFormer(table, await partsOf(db.kysely, table))) await separateFormer(db, table, column, later)
   await alone(db, (tx) => createWeeks(tx, table, column, earlier))
-  // A clock that is ahead would drop everything at once. So the earlier of two clocks decides, and somebody has time to
-  // notice that both are wrong.
+  // A clock that is ahead would drop everything at once. So the earlier of two clocks decides. If both are ahead, a person
+  // has time to notice it.
   const [oldest] = (await partsOf(db.kysely, table)).toSorted((a, b) => a.until - b.until)
   if (oldest && oldest.until <= earlier - keptMs)
     await alone(db, ({ q }) => run(q, `drop table if exists ${oldest.name}`))
@@ -145,8 +145,8 @@ const move = (q: Queries, rows: { from: string; to: string; where: string }) =>
 
 /**
  * Replaces the table of the former version as the default partition. The migration attached it as the default, because
- * PostgreSQL then reads no row. To attach it with an upper bound, PostgreSQL reads all rows while nobody can use the
- * table, unless a check has proved the bound. So a check is added, validated while others read and write, and replaced
+ * PostgreSQL then reads no row. To attach it with an upper bound, PostgreSQL reads all rows while the table is
+ * locked, unless a check has proved the bound. So a check is added, validated while others read and write, and replaced
  * by the bound. An interrupted run continues here.
  *
  * Until the end, the check refuses readings of more than four weeks ahead. Such a reading becomes a dead letter. So a
