@@ -3,6 +3,7 @@ import { eraseOrder } from '../gateway/moves.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { revokeHub } from '../enrolment/enrol.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
+import { shownMove } from '../operations/ownership/next-cell.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { COMMAND_LINE, contextOf, recordAct, type CommandLine } from './command-line.ts'
 import { claimPicture } from './hub-code.ts'
@@ -117,6 +118,11 @@ export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => (
         await record(tx.q, runtime, 'hubs.revoke', hubId, { revoked })
         return { hub_id: hubId, revoked }
       })
+      const move = await shownMove(db.kysely, hubId)
+      if (move)
+        say(
+          `Hub ${hubId} was ordered to move. If its board is enrolled as hub ${move.hub_id} at ${move.address}, revoke it there, too.`,
+        )
       if (settings.MQTT_URL) say('The broker must read GET /pki/crl.pem again, or the board returns.')
       return ended
     },

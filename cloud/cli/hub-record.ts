@@ -9,7 +9,7 @@ import { hubState, shownHubStatus } from '../gateway/hub-state.ts'
 import { setDesired } from '../operations/controls/configuration.ts'
 import { shownMove } from '../operations/ownership/next-cell.ts'
 import { NewHub } from '../operations/hubs/create-hub.ts'
-import { type DesiredChange, storeDesired } from '../operations/hubs/desired.ts'
+import { appliedState, type DesiredChange, storeDesired } from '../operations/hubs/desired.ts'
 import { describeHub } from '../operations/hubs/hubs.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { CloudContext } from '../platform/context.ts'
@@ -106,19 +106,6 @@ export async function lockInService(tx: Tx, hubId: number): Promise<{ name: stri
   if (!hub) throw new Error(`no such hub: ${hubId}`)
   refuseRetired(hub)
   return hub
-}
-
-/** Whether a hub uses the version of its settings and hardware description that the cloud has stored last. */
-async function appliedState(q: Queries, hubId: number, desiredVersion: number) {
-  const reported = await q
-    .selectFrom('hub_sessions')
-    .select(['applied_version', 'failed_version', 'apply_error'])
-    .where('hub_id', '=', hubId)
-    .executeTakeFirst()
-  const applied_version = reported?.applied_version ?? null
-  if (applied_version === desiredVersion) return { applied_version, apply_state: 'applied' }
-  if (reported?.failed_version !== desiredVersion) return { applied_version, apply_state: 'pending' }
-  return { applied_version, apply_state: 'rolled_back', apply_error: reported.apply_error }
 }
 
 async function countAlarms(q: Queries, hubId: number): Promise<number> {

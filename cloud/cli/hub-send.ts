@@ -3,6 +3,8 @@ import { goesInClear } from '../../protocol/model/exposure.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { NextCell } from '../../protocol/mqtt/session.ts'
 import { orderMove, withdrawMove } from '../operations/ownership/next-cell.ts'
+import { storeSecretsOf } from '../operations/backup/place.ts'
+import { existingSealer } from '../platform/store/sealer.ts'
 import { using } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { contextOf, type CommandLine, type Options } from './command-line.ts'
@@ -14,12 +16,12 @@ const help = `Usage:
   larder hubs send ID --to URL --as ID --code-file FILE
   larder hubs send ID --withdraw
 
-Moves a hub in maintenance to another cell (larder owners export and import come first). --to is the address of the cell, --as the
+Moves a hub in maintenance to another cell (larder owners export and import come first: a hub that has changed since then does not move). --to is the address of the cell, --as the
 number of the hub there. --code-file contains its claim code there; "-" is the standard input. The hub enrols there within seconds
 when it is online, and the cloud retires it here only then. Prints the hub as show does: next_cell has the state (ordered, failed or moved) and the reason
 of a failure. A failed move changes nothing: end its cause, and repeat the command with the same code. A hub that is offline for a day does not move.
 
---withdraw withdraws an order that the hub has not answered.`
+--withdraw withdraws an order that the hub has not answered. The command needs the STORE_SECRET of the service.`
 
 /** Sends hubs to other cells. */
 export const sendCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
@@ -29,13 +31,14 @@ export const sendCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
     positionals: ['hub'],
     help: () => help,
     async run(invocation) {
-      const { db, settings, options } = invocation
+      const { q, db, settings, options } = invocation
       const hubId = await hubOf(invocation)
       const context = contextOf({ db, settings }, runtime)
       const next = options['withdraw'] === undefined ? nextCellOf(options) : undefined
+      const sealer = next && (await existingSealer(q, storeSecretsOf(settings), runtime.random))
       return db.transact(async (tx) => {
-        if (next) {
-          await orderMove(tx, context, hubId, next)
+        if (next && sealer) {
+          await orderMove(tx, { ...context, sealer }, hubId, next)
           await record(tx.q, runtime, 'hubs.send', hubId, { to: next.cloud, as: next.hub_id })
         } else {
           if (!(await withdrawMove(tx, hubId))) throw new Error(`hub ${hubId} has no order to withdraw`)

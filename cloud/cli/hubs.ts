@@ -100,7 +100,8 @@ owner, who still reads and refunds them. The new owner reads nothing of that tim
 with the hub. Roles that name the hub lose it. Move fails while an order is being paid, prepared or collected.
 
 retire takes a hub out of service for good. A retired hub has no sales, no login and no alarms. Its records no longer change,
-and its books stay readable. Retire fails while an order is unfinished; --force ends such orders and refunds their money. The
+and its books stay readable. Retire fails while an order is unfinished; --force ends such orders and refunds their money. It also
+fails while the hub has an order to move to another cell (larder hubs send ID --withdraw ends it). The
 hub keeps its login until it has received the cancellations and reported its last drops, at most HUB_DRAIN_MS (7 days): show
 prints draining_until, or null after that. If another person may have the hub, call renew-password before retire. The login
 then ends at once; an offline hub may still dispense the orders that it has.

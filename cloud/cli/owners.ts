@@ -3,7 +3,13 @@ import { normalName } from '../../protocol/model/name-text.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
-import { exportOwner, importOwner, MAX_FILE_BYTES, OwnerFile } from '../operations/ownership/owner-file.ts'
+import {
+  exportOwner,
+  importOwner,
+  MAX_FILE_BYTES,
+  noteExported,
+  OwnerFile,
+} from '../operations/ownership/owner-file.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { COMMAND_LINE, contextOf, recordAct, type CommandLine, type Invocation } from './command-line.ts'
@@ -20,9 +26,10 @@ const usage = `Usage:
 Owners of hubs. Each name exists once. Prints JSON: owner_id, name, hub_ids and created_at (null if it is unknown, as for the owners of a demo).
 
 export writes an owner and its hubs in maintenance (all, or those of --hubs) for another cell: records, settings, hardware, products, prices, planogram,
-units, and the people of the hubs' pages with digests of their PINs. import creates them there, and prints a claim code for each hub and the command that
-sends the hub (larder hubs send --help). An interrupted import continues when it is repeated. --owner names an owner that exists there. Orders, money, deals,
-banners, pictures, roles, API keys, webhooks, contacts and management addresses do not move. The page "Beyond one installation" has the steps.`
+units, and the people of the hubs' pages with digests of their PINs. Each hub must be online. import creates them there, and prints a claim code for each
+hub and the command that sends the hub (larder hubs send --help). An interrupted import continues when it is repeated. Another export of an imported hub
+is refused until that hub is retired. --owner names an owner that exists there. Orders, money, deals, banners, pictures, roles, API keys, webhooks,
+contacts and management addresses do not move. The page "Beyond one installation" has the steps.`
 
 /** Owners, for operators. */
 export const ownerCommands = (runtime: Runtime): CommandLine => ({
@@ -46,18 +53,19 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
         const owner = await findOwner(q, required(options, 'name'))
         const hubs = options['hubs'] === undefined ? '*' : hubsOf(options)
         await requireHubs(q, hubs, owner.id)
-        const { currency } = contextOf({ db, settings }, runtime).settings
-        const now = runtime.clock.now()
-        const file = await db.transact((tx) => exportOwner(tx, owner, { hubs, currency, now }))
+        const context = contextOf({ db, settings }, runtime)
+        const file = await db.transact((tx) => exportOwner(tx, context, owner, hubs))
         // A fault is found here, not in the other cell.
         conform(OwnerFile, file, `owner ${owner.id}`)
-        if (options['to'] === undefined) return file
-        const path = required(options, 'to')
-        try {
-          writeFileSync(path, `${JSON.stringify(file, null, 2)}\n`)
-        } catch (error) {
-          throw new Error(`--to: ${path} cannot be written: ${fileProblem(error)}`, { cause: error })
-        }
+        const path = options['to']
+        if (path !== undefined)
+          try {
+            writeFileSync(path, `${JSON.stringify(file, null, 2)}\n`)
+          } catch (error) {
+            throw new Error(`--to: ${path} cannot be written: ${fileProblem(error)}`, { cause: error })
+          }
+        await db.transact((tx) => noteExported(tx, file))
+        if (path === undefined) return file
         return { owner: file.owner, hub_ids: file.hubs.map(({ hub_id }) => hub_id), file: path }
       },
     },
@@ -99,9 +107,9 @@ async function importFile({ db, settings, options }: Invocation, runtime: Runtim
     createOwner: async (tx) => (await createOwner(tx.q, runtime, file.owner)).id,
   })
   const shown: object[] = []
-  for (const { formerId, hubId, products, isEnrolled } of hubs) {
+  for (const { formerId, hubId, products, isEnrolled, hasMoved } of hubs) {
     const hub = { former_hub_id: formerId, hub_id: hubId, products, is_enrolled: isEnrolled }
-    if (isEnrolled) {
+    if (hasMoved) {
       shown.push(hub)
       continue
     }

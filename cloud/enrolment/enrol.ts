@@ -6,6 +6,7 @@ import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
 import { isToErase } from '../gateway/draining.ts'
+import { endMove } from '../gateway/moves.ts'
 import { latestRoot, readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { schedule } from '../platform/work/queue.ts'
@@ -283,6 +284,8 @@ export async function shutOut(tx: Tx, random: Random, hubId: number, at: number)
     claim_expires_at: null,
   }
   await tx.q.updateTable('hubs').set(ended).where('id', '=', hubId).execute()
+  // The board must not get the claim code of another cell.
+  await endMove(tx.q, hubId, 'the board was revoked')
   const left = { is_connected: 0, has_left: 1 } as const
   await tx.q.updateTable('hub_sessions').set(left).where('hub_id', '=', hubId).execute()
   // Publishes that the hub is offline.

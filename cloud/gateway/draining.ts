@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../protocol/model/times.ts'
 import type { Hello, Welcome } from '../../protocol/mqtt/session.ts'
 import type { Tables } from '../platform/store/schema.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
@@ -6,7 +7,7 @@ import type { ExpressionBuilder } from 'kysely'
 /**
  * A hub that was retired with open orders or undelivered entries keeps its login until its streams are drained. That is the
  * case when it has committed all entries of the cloud, no order holds a bin, and all its reports are applied. The login ends
- * at the latest `HUB_DRAIN_MS` after the retirement.
+ * at the latest `HUB_DRAIN_MS` after the retirement. A hub that has moved to another cell keeps it until it has left.
  */
 
 /** Whether a hub may communicate with the cloud: it is in service or drains, and its certificate was not revoked. */
@@ -22,6 +23,9 @@ export const isToErase = (eb: ExpressionBuilder<Tables, 'hubs'>) =>
     eb('hubs.secrets_erased_at', 'is', null),
     eb.or([eb('hubs.revoked_at', 'is not', null), eb('hubs.retired_at', 'is not', null)]),
   ])
+
+/** A hub that has moved drains for this long: it leaves whenever it comes back, and `noteErased` ends its login. */
+export const UNTIL_IT_LEFT_MS = 100 * 365 * DAY_MS
 
 /** Draining hubs that have committed everything. Their next hellos show whether their ledgers are applied. */
 export async function hubsToAsk(q: Queries, now: number): Promise<number[]> {
@@ -46,7 +50,7 @@ export async function startDraining(tx: Tx, hubId: number, until: number): Promi
 }
 
 /**
- * Ends the logins of hubs whose hellos show that no entry is under way in either direction. Returns those that must first leave
+ * Ends the logins of hubs if their hellos show that no entry is under way in either direction. Returns those that must first leave
  * for another cell: their logins end when they have.
  */
 export async function endDrained(

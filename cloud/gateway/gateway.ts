@@ -167,7 +167,7 @@ export class Gateway {
       everyInBackground(this.#context, this.#settings.pollMs, 'poll the outboxes', async () => {
         for (const hubId of await waitingHubs(db.kysely)) this.#links.get(hubId)?.look()
         for (const hubId of await hubsToAsk(db.kysely, runtime.clock.now())) this.#links.get(hubId)?.ask()
-        for (const { hubId, next } of await movesToOrder(db.kysely, runtime.clock.now()))
+        for (const { hubId, next } of await movesToOrder(this.#context))
           if (this.#links.get(hubId)?.isHeld) void this.#publish(downTopic(hubId, 'move'), next)
       }),
     ]

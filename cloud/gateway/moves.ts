@@ -1,6 +1,7 @@
 import { DAY_MS } from '../../protocol/model/times.ts'
 import type { Erase, NextCell } from '../../protocol/mqtt/session.ts'
-import type { Queries } from '../platform/store/database.ts'
+import type { CloudContext } from '../platform/context.ts'
+import type { Queries, Tx } from '../platform/store/database.ts'
 import { isToErase } from './draining.ts'
 
 /**
@@ -12,28 +13,53 @@ import { isToErase } from './draining.ts'
 const ORDER_MS = DAY_MS
 
 /** The hubs in service that must be ordered to move. An order ends after a day without an answer. */
-export async function movesToOrder(q: Queries, now: number): Promise<{ hubId: number; next: NextCell }[]> {
+export async function movesToOrder({
+  db,
+  runtime,
+  sealer,
+}: CloudContext): Promise<{ hubId: number; next: NextCell }[]> {
+  const q = db.kysely
+  const isOld = runtime.clock.now() - ORDER_MS
   const rows = await q
     .selectFrom('hub_moves')
     .innerJoin('hubs', 'hubs.id', 'hub_moves.hub_id')
-    .select(['hub_id', 'cloud', 'next_id', 'code', 'ordered_at'])
+    .select(['hub_id', 'cloud', 'next_id', 'code', 'ordered_at', 'hubs.retired_at', 'hubs.revoked_at'])
     .where('code', 'is not', null)
-    .where('hubs.retired_at', 'is', null)
-    .where('hubs.revoked_at', 'is', null)
     .execute()
-  if (rows.some(({ ordered_at }) => ordered_at <= now - ORDER_MS))
-    await q
-      .updateTable('hub_moves')
-      .set({ code: null, error: 'the hub did not answer within a day' })
-      .where('code', 'is not', null)
-      .where('ordered_at', '<=', now - ORDER_MS)
-      .execute()
+  for (const { hub_id } of rows.filter(({ ordered_at }) => ordered_at <= isOld))
+    await endMove(q, hub_id, 'the hub did not answer within a day', isOld)
   return rows
-    .filter(({ ordered_at }) => ordered_at > now - ORDER_MS)
+    .filter((row) => row.ordered_at > isOld && row.retired_at === null && row.revoked_at === null)
     .map(({ hub_id, cloud, next_id, code, ordered_at }) => ({
       hubId: hub_id,
-      next: { order: ordered_at, cloud, hub_id: next_id, code: code! },
+      next: { order: ordered_at, cloud, hub_id: next_id, code: sealer.open('next claim code', code!) },
     }))
+}
+
+/** Ends the open order to move of a hub, if it is not later than `latest`. Returns whether there was one. */
+export async function endMove(q: Queries, hubId: number, error: string, latest?: number): Promise<boolean> {
+  const { numUpdatedRows } = await q
+    .updateTable('hub_moves')
+    .set({ code: null, error })
+    .where('hub_id', '=', hubId)
+    .where('code', 'is not', null)
+    .$if(latest !== undefined, (query) => query.where('ordered_at', '<=', latest!))
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/** Throws a sentence if a hub has an open order to move. The caller has locked the hub. */
+export async function requireNoMove({ q }: Tx, hubId: number): Promise<void> {
+  const move = await q
+    .selectFrom('hub_moves')
+    .select('cloud')
+    .where('hub_id', '=', hubId)
+    .where('code', 'is not', null)
+    .executeTakeFirst()
+  if (move)
+    throw new Error(
+      `hub ${hubId} has an order to move to ${move.cloud}: first withdraw it with larder hubs send ${hubId} --withdraw`,
+    )
 }
 
 /** The order for a board that may still have secrets of a retired or revoked hub. */

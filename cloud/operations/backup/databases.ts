@@ -107,7 +107,7 @@ const someRow = (tables: readonly string[]): string => {
   return `select ${own.map((name) => `exists (select 1 from "${name}")`).join(' or ') || '1 = 0'} as found`
 }
 
-/** Drops all that the schema contains, except the objects of extensions. Tables first: they own sequences. */
+/** Empties the schema, except objects of extensions. Tables first: they own sequences. */
 const EMPTY_SCHEMA = `
   set client_min_messages = warning;
   do $$ declare statement text; begin
@@ -185,8 +185,8 @@ function postgresServer(url: string): BackupDatabase {
 const AS_ANYBODY = ['--no-owner', '--no-privileges']
 
 /**
- * Replaces all that the schema contains by a copy, in one transaction. `pg_restore --clean` drops only what the copy names:
- * tables of newer software would stay, or prevent the restore by their references.
+ * Replaces the whole schema by a copy, in one transaction. `pg_restore --clean` drops only tables of the copy: tables of newer
+ * software would stay, or prevent the restore by their references.
  *
  * Without `commit`, which is sent after a complete copy, the server undoes everything.
  */

@@ -60,6 +60,12 @@ export function secretsOf(settings: Settings): Map<string, string> {
   return new Map(secrets.filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
+/** The secrets that may open the database of this installation. */
+export function storeSecretsOf(settings: Settings): readonly string[] {
+  const stored = secretsOf(settings).get('store-secret')
+  return settings.STORE_SECRET ?? (stored === undefined ? [] : [stored])
+}
+
 /** The secret that sealed the database of a backup; undefined if no service has used that database yet. */
 export const storedSecret = (folder: string): string | undefined =>
   readdirSync(folder).includes('store-secret')

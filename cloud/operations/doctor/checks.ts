@@ -27,7 +27,7 @@ import { needsMigration } from '../../platform/store/migrate.ts'
 import { opensStore } from '../../platform/store/sealer.ts'
 import { placeOf } from '../../platform/store/outage.ts'
 import { WORKER_TIMEOUT_MS } from '../../platform/work/workers.ts'
-import { installationOf, secretsOf, targetOf } from '../backup/place.ts'
+import { installationOf, storeSecretsOf, targetOf } from '../backup/place.ts'
 import { openTarget } from '../backup/target.ts'
 import { listenerChecks, partnerChecks } from './outside.ts'
 
@@ -173,8 +173,7 @@ const databaseChecks = (
   },
   async 'store secret'() {
     const db = await database()
-    const stored = secretsOf({ ...config }).get('store-secret')
-    const secrets = config.STORE_SECRET ?? (stored === undefined ? [] : [stored])
+    const secrets = storeSecretsOf({ ...config })
     // Another check reports a database that cannot be opened.
     if (!db) return undefined
     const opens = (await db.isEmpty()) ? undefined : await opensStore(db.kysely, secrets)

@@ -4,7 +4,7 @@ import type { HardwareEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { builtOf, writeLayout } from '../../commerce/catalogue/layout.ts'
 import { changeDesired, readDesired } from '../../gateway/desired-state.ts'
 import { ApplyError } from '../../gateway/domain.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 
 /** An absent part stays the same. A setting that is null is removed: the hub uses its own value. */
 export interface DesiredChange {
@@ -25,6 +25,19 @@ export async function storeDesired(
     settings: Object.fromEntries(merged.filter((entry): entry is [string, string] => entry[1] !== null)),
     ...(hardware && { hardware: { ...hardware, hubId } }),
   })
+}
+
+/** Whether a hub uses the version of its settings and hardware description that the cloud has stored last. */
+export async function appliedState(q: Queries, hubId: number, desiredVersion: number) {
+  const reported = await q
+    .selectFrom('hub_sessions')
+    .select(['applied_version', 'failed_version', 'apply_error'])
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  const applied_version = reported?.applied_version ?? null
+  if (applied_version === desiredVersion) return { applied_version, apply_state: 'applied' }
+  if (reported?.failed_version !== desiredVersion) return { applied_version, apply_state: 'pending' }
+  return { applied_version, apply_state: 'rolled_back', apply_error: reported.apply_error }
 }
 
 /**

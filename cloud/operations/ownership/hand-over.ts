@@ -6,6 +6,7 @@ import { endRetired } from '../../commerce/refunds/undelivered.ts'
 import { handOverAlarms } from '../../events/alarms/hand-over-alarms.ts'
 import { endSession } from '../../gateway/hub-certificates.ts'
 import { startDraining } from '../../gateway/draining.ts'
+import { requireNoMove } from '../../gateway/moves.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { revokeRole } from '../../platform/credentials/roles.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -22,6 +23,7 @@ interface LockedHub {
   owner_id: number
   owned_since: number
   retired_at: number | null
+  revoked_at: number | null
   created_at: number
 }
 
@@ -33,7 +35,7 @@ export async function lockHub(tx: Tx, hubId: number): Promise<LockedHub> {
     .forUpdate(
       tx.q
         .selectFrom('hubs')
-        .select(['owner_id', 'owned_since', 'retired_at', 'created_at'])
+        .select(['owner_id', 'owned_since', 'retired_at', 'revoked_at', 'created_at'])
         .where('id', '=', hubId),
     )
     .executeTakeFirst()
@@ -73,6 +75,9 @@ export async function moveHub(
   if (hub.owner_id === newOwner) throw new Error(`hub ${hubId} already belongs to this owner`)
   const orders = await ordersInFlight(tx, hubId)
   if (orders.length > 0) throw inFlight(hubId, orders, 'move it when they have ended')
+  await requireNoMove(tx, hubId)
+  // An import of it would give the hub to the former owner.
+  await tx.q.deleteFrom('hub_exports').where('hub_id', '=', hubId).execute()
   const movedAt = context.runtime.clock.now()
   await tx.q
     .insertInto('former_owners')
@@ -132,7 +137,7 @@ async function takeFromInvitations(tx: Tx, hubId: number): Promise<void> {
 
 /**
  * Takes a hub out of service permanently: no sale, no alarm, no login. Its books stay readable. A repetition
- * changes nothing. With unfinished orders it throws, unless `force`: then the orders end, and all of their
+ * changes nothing. With an open order to move to another cell it throws, and with unfinished orders, unless `force`: then the orders end, and all of their
  * money is refunded. A hub with unfinished orders or undelivered entries keeps its login until its streams
  * are drained (`draining.ts`). They carry the cancellations, and the hub's reports of earlier drops.
  */
@@ -143,11 +148,14 @@ export async function retireHub(
 ): Promise<{ retiredAt: number; orders: number[] }> {
   const hub = await lockHub(tx, hubId)
   if (hub.retired_at !== null) return { retiredAt: hub.retired_at, orders: [] }
+  await requireNoMove(tx, hubId)
   const orders = await ordersInFlight(tx, hubId)
   if (orders.length > 0 && !force)
     throw inFlight(hubId, orders, 'wait for their end, or cancel and refund them with --force')
   const retiredAt = context.runtime.clock.now()
   for (const orderId of orders) await endOrder(tx, context, orderId, actor)
+  // Its former cell may send the hub again.
+  await tx.q.deleteFrom('imported_hubs').where('hub_id', '=', hubId).execute()
   // The announcement of the change reads the status.
   await tx.q
     .updateTable('hubs')

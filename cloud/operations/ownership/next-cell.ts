@@ -1,10 +1,13 @@
 import { hubUser } from '../../../protocol/mqtt/topics.ts'
 import type { Moved, NextCell } from '../../../protocol/mqtt/session.ts'
-import { startDraining } from '../../gateway/draining.ts'
+import { startDraining, UNTIL_IT_LEFT_MS } from '../../gateway/draining.ts'
+import { endMove } from '../../gateway/moves.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { appliedState } from '../hubs/desired.ts'
 import { inFlight, lockHub, ordersInFlight, retireHub } from './hand-over.ts'
+import { digestOfEntry, readEntry } from './hub-entry.ts'
 
 /**
  * A hub moves to another cell. The order comes first (`orderMove`): the hub stays in service here until it is enrolled there.
@@ -14,12 +17,14 @@ import { inFlight, lockHub, ordersInFlight, retireHub } from './hand-over.ts'
 /** Stores the order to move. Throws a sentence if the hub cannot move now. */
 export async function orderMove(
   tx: Tx,
-  { runtime }: CloudContext,
+  { runtime, sealer }: CloudContext,
   hubId: number,
   { cloud, hub_id: nextId, code }: Omit<NextCell, 'order'>,
 ): Promise<void> {
   await requireReady(tx, hubId, nextId)
-  const order = { cloud, next_id: nextId, code, ordered_at: runtime.clock.now(), error: null, moved_at: null }
+  const sealed = sealer.seal('next claim code', code)
+  const ordered_at = runtime.clock.now()
+  const order = { cloud, next_id: nextId, code: sealed, ordered_at, error: null, moved_at: null }
   await tx.q
     .insertInto('hub_moves')
     .values({ hub_id: hubId, ...order })
@@ -28,14 +33,9 @@ export async function orderMove(
 }
 
 /** Withdraws an order that the hub has not answered. Returns whether there was one. */
-export async function withdrawMove({ q }: Tx, hubId: number): Promise<boolean> {
-  const { numUpdatedRows } = await q
-    .updateTable('hub_moves')
-    .set({ code: null, error: 'withdrawn' })
-    .where('hub_id', '=', hubId)
-    .where('code', 'is not', null)
-    .executeTakeFirst()
-  return numUpdatedRows > 0n
+export async function withdrawMove(tx: Tx, hubId: number): Promise<boolean> {
+  await lockHub(tx, hubId)
+  return endMove(tx.q, hubId, 'withdrawn')
 }
 
 /** What the cloud knows. The hub judges its own state when it gets the order (`edge/core/leaving.ts`). */
@@ -56,15 +56,15 @@ async function requireReady(tx: Tx, hubId: number, nextId: number): Promise<void
     throw new Error(
       `the board of hub ${hubId} cannot move by itself: its version is too old, or its own configuration has MQTT_PASSWORD or MQTT_URL. Change that, or retire the hub and enrol the board in the other cell by hand`,
     )
-  const why = await reasonToStay(tx, hubId)
+  const why = (await reasonToStay(tx, hubId)) ?? (await changeSinceExport(tx, hubId))
   if (why !== undefined) throw new Error(why)
 }
 
 /** Why a hub must stay in service here now, as far as the cloud knows. */
 export async function reasonToStay(tx: Tx, hubId: number): Promise<string | undefined> {
-  const { hub_status } = await tx.q
+  const { hub_status, desired_version } = await tx.q
     .selectFrom('hubs')
-    .select('hub_status')
+    .select(['hub_status', 'desired_version'])
     .where('id', '=', hubId)
     .executeTakeFirstOrThrow()
   if (hub_status !== 'maintenance')
@@ -77,12 +77,30 @@ export async function reasonToStay(tx: Tx, hubId: number): Promise<string | unde
     .where('hub_id', '=', hubId)
     .where('settled_at', 'is', null)
     .executeTakeFirst()
-  return count && `hub ${hubId} has not confirmed a count of its stock yet: wait until it is online`
+  if (count) return `hub ${hubId} has not confirmed a count of its stock yet: wait until it is online`
+  // A description that the board has not tried would be its own in the other cell.
+  const { apply_state } = await appliedState(tx.q, hubId, desired_version)
+  return apply_state === 'applied'
+    ? undefined
+    : `hub ${hubId} does not use its settings and hardware description of the cloud (apply_state: ${apply_state}): wait, or correct them with larder hubs set ${hubId}`
+}
+
+/** The reason if the hub or its products have changed since its last export. */
+async function changeSinceExport({ q }: Tx, hubId: number): Promise<string | undefined> {
+  const exported = await q
+    .selectFrom('hub_exports')
+    .select('digest')
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  if (!exported) return `hub ${hubId} was not exported: larder owners export and import come first`
+  return digestOfEntry(await readEntry(q, hubId)) === exported.digest
+    ? undefined
+    : `hub ${hubId} has changed since its export: export and import again`
 }
 
 /**
  * The hub's answer. A hub that is enrolled in the other cell is retired here, and keeps its login until it has left. An answer to
- * a withdrawn order changes nothing: the hub leaves only when it is told to.
+ * a withdrawn order changes nothing: the hub leaves only on a further order.
  */
 export const noteMoved = (
   context: CloudContext,
@@ -90,26 +108,33 @@ export const noteMoved = (
   { order, hub_id: nextId, error }: Moved,
 ): Promise<void> =>
   context.db.transact(async (tx) => {
-    const { runtime, settings } = context
+    const { runtime } = context
     const hub = await lockHub(tx, hubId)
+    if (hub.retired_at !== null || hub.revoked_at !== null) return
     const move = await tx.q
       .selectFrom('hub_moves')
-      .select(['cloud', 'next_id', 'code', 'ordered_at'])
+      .select('cloud')
       .where('hub_id', '=', hubId)
+      .where('code', 'is not', null)
+      .where('ordered_at', '=', order)
+      .where('next_id', '=', nextId)
       .executeTakeFirst()
-    if (!move || move.code === null || move.ordered_at !== order || hub.retired_at !== null) return
-    const why = error ?? (await reasonToStay(tx, hubId))
+    if (!move) return
+    const why = error ?? (await reasonToStay(tx, hubId)) ?? (await changeSinceExport(tx, hubId))
     const now = runtime.clock.now()
     const actor = hubUser(hubId)
+    const answered = { code: null, error: why ?? null, moved_at: why === undefined ? now : null }
+    const { numUpdatedRows } = await tx.q
+      .updateTable('hub_moves')
+      .set(answered)
+      .where('hub_id', '=', hubId)
+      .where('code', 'is not', null)
+      .executeTakeFirst()
+    if (numUpdatedRows === 0n) return
     if (why === undefined) {
       await retireHub(tx, context, { hubId, force: false, actor })
-      await startDraining(tx, hubId, now + settings.hubDrainMs)
+      await startDraining(tx, hubId, now + UNTIL_IT_LEFT_MS)
     }
-    await tx.q
-      .updateTable('hub_moves')
-      .set({ code: null, error: why ?? null, moved_at: why === undefined ? now : null })
-      .where('hub_id', '=', hubId)
-      .execute()
     await appendAudit(tx.q, runtime, {
       actor,
       action: 'hubs.leave',

@@ -1,48 +1,23 @@
 import { z } from 'zod'
-import { HardwareDescription } from '../../../protocol/model/hardware.ts'
-import { Location } from '../../../protocol/model/location.ts'
 import { nameText } from '../../../protocol/model/name-text.ts'
-import { UpcText } from '../../../protocol/model/upc.ts'
-import { PersonAtHub } from '../../../protocol/mqtt/cloud-entries.ts'
-import { importProducts, ProductFile } from '../../commerce/catalogue/import-products.ts'
+import { importProducts } from '../../commerce/catalogue/import-products.ts'
 import { countStock } from '../../commerce/catalogue/shelf-stock.ts'
-import { shownUnits } from '../../commerce/catalogue/units.ts'
-import { readDesired } from '../../gateway/desired-state.ts'
+import { hubState } from '../../gateway/hub-state.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { HubSelection } from '../../platform/credentials/api-keys.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Queries, Tx } from '../../platform/store/database.ts'
-import { externalPayments } from '../../platform/store/tables/hubs.ts'
+import { isUniqueViolation, type Queries, type Tx } from '../../platform/store/database.ts'
 import { setDesired } from '../controls/configuration.ts'
-import { createHub, NewHub } from '../hubs/create-hub.ts'
+import { createHub } from '../hubs/create-hub.ts'
 import { storeDesired } from '../hubs/desired.ts'
+import { lockHub } from './hand-over.ts'
+import { digestOfEntry, HubEntry, readEntry, type ExportedHub } from './hub-entry.ts'
 import { reasonToStay } from './next-cell.ts'
 
 /**
- * An owner and its hubs in a file, to create them in another cell: what the hubs are and sell. The books stay where they are.
+ * An owner and its hubs in a file, to create them in another cell: hubs and products. The books stay where they are.
  * The file has no secrets but the digests of PINs.
  */
-
-const Row = Location.extend({ upc: UpcText, quantity: z.int().min(0).max(1_000_000) })
-const Numbers = z.array(z.int()).max(100)
-
-const HubEntry = z.strictObject({
-  /** Its number in the former cell. */
-  hub_id: z.int().min(1),
-  record: NewHub,
-  external_payments: z.enum(externalPayments),
-  accepting_orders: z.boolean(),
-  disabled_bins: Numbers,
-  disabled_fridges: Numbers,
-  settings: z
-    .record(z.string().max(100), z.string().max(10_000))
-    .refine((each) => Object.keys(each).length <= 200),
-  hardware: HardwareDescription,
-  people: z.array(PersonAtHub).max(1000),
-  products: z.union([ProductFile, z.tuple([])]),
-  /** Counted units of each row. */
-  stock: z.array(Row).max(5000),
-})
 
 /** Maximum size of a file, bytes. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -52,21 +27,29 @@ export const OwnerFile = z.strictObject({
   /** All prices are in it. */
   currency: z.string().regex(/^[A-Z]{3}$/),
   exported_at: z.iso.datetime(),
-  hubs: z.array(HubEntry).min(1).max(1000),
+  hubs: z
+    .array(HubEntry)
+    .min(1)
+    .max(1000)
+    .refine((hubs) => new Set(hubs.map(({ hub_id }) => hub_id)).size === hubs.length, 'a hub is there twice'),
 })
 /** As the file has it, and as an import reads it. */
 type ExportedOwner = z.input<typeof OwnerFile>
-type ExportedHub = ExportedOwner['hubs'][number]
 export type OwnerFile = z.infer<typeof OwnerFile>
-type HubEntry = OwnerFile['hubs'][number]
 
-/** Reads an owner's hubs in service. Throws a sentence if there is none, or if one still sells or has no hardware description. */
+/**
+ * Reads an owner's hubs in service. Throws a sentence if there is none, if one still sells, or if the cloud may not know its
+ * present state.
+ */
 export async function exportOwner(
   tx: Tx,
+  { runtime, settings }: CloudContext,
   { id, name }: { id: number; name: string },
-  { hubs: chosen, currency, now }: { hubs: HubSelection; currency: string; now: number },
+  chosen: HubSelection,
 ): Promise<ExportedOwner> {
   const { q } = tx
+  const { currency, onlineWithinMs } = settings
+  const now = runtime.clock.now()
   const all = await q
     .selectFrom('hubs')
     .selectAll()
@@ -78,95 +61,41 @@ export async function exportOwner(
   if (hubs.length === 0) throw new Error(`owner ${id} has no such hub in service`)
   const entries: ExportedHub[] = []
   for (const hub of hubs) {
-    const why = await reasonToStay(tx, hub.id)
+    const why = (await reasonToStay(tx, hub.id)) ?? (await whatIsUnknown(q, hub.id, now, onlineWithinMs))
     if (why !== undefined) throw new Error(why)
-    const { settings, hardware } = await readDesired(q, hub.id)
-    if (hardware === null)
-      throw new Error(
-        `hub ${hub.id} has no hardware description here: larder hubs set ${hub.id} --hardware FILE`,
-      )
-    const people = await q
-      .selectFrom('hub_people')
-      .select(['name', 'pin_digest'])
-      .where('hub_id', '=', hub.id)
-      .orderBy('name')
-      .execute()
-    entries.push({
-      hub_id: hub.id,
-      record: {
-        name: hub.name,
-        street: hub.street_address_1,
-        street2: hub.street_address_2,
-        city: hub.city,
-        state: hub.state,
-        postalCode: hub.postal_code,
-        longitude: degrees(hub.longitude),
-        latitude: degrees(hub.latitude),
-        timezone: hub.timezone,
-        tax: String(hub.tax_millipercent / 1000),
-      },
-      external_payments: hub.external_payments,
-      accepting_orders: hub.accepting_orders === 1,
-      disabled_bins: JSON.parse(hub.disabled_bins) as number[],
-      disabled_fridges: JSON.parse(hub.disabled_fridges) as number[],
-      // The broker of the former cell.
-      settings: Object.fromEntries(Object.entries(settings).filter(([name]) => name !== 'MQTT_URL')),
-      hardware: HardwareDescription.parse(hardware),
-      people,
-      ...(await goodsOf(q, hub.id)),
-    })
+    entries.push(await readEntry(q, hub.id))
   }
   return { owner: name, currency, exported_at: new Date(now).toISOString(), hubs: entries }
 }
 
-/** Without an exponent. */
-const degrees = (angle: number): string => (Math.abs(angle) < 1e-6 ? '0' : String(angle))
-
-async function goodsOf(q: Queries, hubId: number): Promise<Pick<ExportedHub, 'products' | 'stock'>> {
-  const rows = await q
-    .selectFrom('products as p')
-    .innerJoin('categories as c', 'c.id', 'p.category_id')
-    .leftJoin('categories as s', 's.id', 'p.subcategory_id')
-    .selectAll('p')
-    .select(['c.name as category', 's.name as subcategory'])
-    .where('p.hub_id', '=', hubId)
-    .orderBy('p.id')
-    .execute()
-  const facings = await q
-    .selectFrom('facings')
-    .select(['cabinet', 'shelf', 'row', 'product_id', shownUnits.as('quantity')])
+/** Why the cloud may not know the present state of a hub, as far as it knows. */
+async function whatIsUnknown(
+  q: Queries,
+  hubId: number,
+  now: number,
+  onlineWithinMs: number,
+): Promise<string | undefined> {
+  const { connected, isStalled } = await hubState(q, hubId, now, onlineWithinMs)
+  if (!connected || isStalled)
+    return `hub ${hubId} is not connected, or its reports do not arrive: export it when it is online, because the cloud may not know its counts`
+  const outbox = await q
+    .selectFrom('hub_outboxes')
+    .select('hub_id')
     .where('hub_id', '=', hubId)
-    .orderBy('is_primary', 'desc')
-    .orderBy('cabinet')
-    .orderBy('shelf')
-    .orderBy('row')
-    .execute()
-  const upcs = new Map(rows.map(({ id, upc }) => [id, upc]))
-  return {
-    products: rows
-      .map((row) => ({ row, places: facings.filter(({ product_id }) => product_id === row.id) }))
-      .map(({ row, places }) => ({
-        upc: row.upc,
-        name: row.name,
-        description: row.description,
-        category: row.category,
-        subcategory: row.subcategory,
-        price: row.original_price,
-        purchase_price: row.purchase_price,
-        markdown_percent: row.markdown_percent,
-        // A picture of the cell's own store has no such address.
-        image_url: row.image_url.startsWith('https://') ? row.image_url : '',
-        // A product without a place is not sold.
-        is_active: row.is_active === 1 && places.length > 0,
-        facings: places.map(({ cabinet, shelf, row: at }) => ({ cabinet, shelf, row: at })),
-      })),
-    stock: facings.map(({ cabinet, shelf, row, product_id, quantity }) => ({
-      cabinet,
-      shelf,
-      row,
-      upc: upcs.get(product_id)!,
-      quantity: Math.max(0, quantity),
-    })),
+    .whereRef('base', '<', 'last')
+    .executeTakeFirst()
+  return outbox && `hub ${hubId} has not received all changes yet: repeat the command in a moment`
+}
+
+/** Stores what the file of an export contains: a hub that changes later does not move (`next-cell.ts`). */
+export async function noteExported({ q }: Tx, { hubs }: ExportedOwner): Promise<void> {
+  for (const entry of hubs) {
+    const digest = digestOfEntry(entry)
+    await q
+      .insertInto('hub_exports')
+      .values({ hub_id: entry.hub_id, digest })
+      .onConflict((conflict) => conflict.column('hub_id').doUpdateSet({ digest }))
+      .execute()
   }
 }
 
@@ -175,8 +104,10 @@ export interface ImportedHub {
   formerId: number
   hubId: number
   products: number
-  /** Its board is here already. */
+  /** A board has been enrolled as this hub. It has not moved yet if that move failed. */
   isEnrolled: boolean
+  /** Its board has arrived. */
+  hasMoved: boolean
 }
 
 export interface ImportOptions {
@@ -205,21 +136,32 @@ export async function importOwner(
   if (ownerId !== undefined) await requireNewNames(q, ownerId, file)
   const hubs: ImportedHub[] = []
   for (const entry of file.hubs) {
-    const made = await context.db.transact(async (tx) => {
-      const owner = ownerId ?? (await options.createOwner(tx))
-      const known = await importedHub(tx.q, entry.hub_id)
-      return { owner, hubId: known?.hub_id ?? (await create(tx, context, owner, entry, options)) }
-    })
+    const made = await context.db
+      .transact(async (tx) => {
+        const owner = ownerId ?? (await options.createOwner(tx))
+        const known = await importedHub(tx.q, entry.hub_id)
+        return { owner, hubId: known?.hub_id ?? (await create(tx, context, owner, entry, options)) }
+      })
+      .catch((cause: unknown) => {
+        if (!isUniqueViolation(cause)) throw cause
+        const problem = `another command imports hub ${entry.hub_id} now: repeat this one when it has ended`
+        throw new Error(problem, { cause })
+      })
     const { hubId } = made
     ownerId = made.owner
     await complete(context, hubId, entry, options.actor)
-    const isEnrolled = await q
-      .selectFrom('hub_certificates')
-      .select('serial')
-      .where('hub_id', '=', hubId)
-      .executeTakeFirst()
-    const products = entry.products.length
-    hubs.push({ formerId: entry.hub_id, hubId, products, isEnrolled: isEnrolled !== undefined })
+    const [certificate, session] = await Promise.all(
+      (['hub_certificates', 'hub_sessions'] as const).map((table) =>
+        q.selectFrom(table).select('hub_id').where('hub_id', '=', hubId).executeTakeFirst(),
+      ),
+    )
+    hubs.push({
+      formerId: entry.hub_id,
+      hubId,
+      products: entry.products.length,
+      isEnrolled: certificate !== undefined,
+      hasMoved: session !== undefined,
+    })
   }
   return { ownerId: ownerId!, hubs }
 }
@@ -229,14 +171,20 @@ const importedHub = (q: Queries, formerId: number) =>
   q
     .selectFrom('imported_hubs')
     .innerJoin('hubs', 'hubs.id', 'imported_hubs.hub_id')
-    .select(['imported_hubs.hub_id', 'imported_hubs.imported_at', 'hubs.owner_id'])
+    .select(['imported_hubs.hub_id', 'imported_hubs.imported_at', 'imported_hubs.digest', 'hubs.owner_id'])
     .where('former_id', '=', formerId)
-    .where('retired_at', 'is', null)
     .executeTakeFirst()
 
 /** The owner that gets the hubs; undefined: a new one. Throws a sentence if it is not certain that an owner is the same. */
 async function ownerToUse(q: Queries, file: OwnerFile, given?: number): Promise<number | undefined> {
   const earlier = await Promise.all(file.hubs.map(({ hub_id }) => importedHub(q, hub_id)))
+  for (const [index, entry] of file.hubs.entries()) {
+    const hub = earlier[index]
+    if (hub && hub.digest !== digestOfEntry(entry))
+      throw new Error(
+        `hub ${entry.hub_id} is here already as hub ${hub.hub_id}, from another export: larder hubs retire ${hub.hub_id} first, then import this file`,
+      )
+  }
   const owners = [...new Set(earlier.flatMap((hub) => (hub ? [hub.owner_id] : [])))]
   const [owner] = owners
   if (owners.length > 1 || (owner !== undefined && given !== undefined && owner !== given))
@@ -277,7 +225,11 @@ async function create(
   const { runtime } = context
   const { hubId } = await createHub(tx, runtime, ownerId, entry.record)
   const former_id = entry.hub_id
-  await tx.q.insertInto('imported_hubs').values({ hub_id: hubId, former_id, imported_at: null }).execute()
+  const digest = digestOfEntry(entry)
+  await tx.q
+    .insertInto('imported_hubs')
+    .values({ hub_id: hubId, former_id, digest, imported_at: null })
+    .execute()
   await configure(tx, context, hubId, entry)
   await appendAudit(tx.q, runtime, {
     actor,
@@ -296,6 +248,8 @@ async function complete(context: CloudContext, hubId: number, entry: HubEntry, a
   if ((await importedHub(db.kysely, entry.hub_id))?.imported_at != null) return
   if (entry.products.length > 0) await importProducts(context, hubId, entry.products, actor)
   await db.transact(async (tx) => {
+    await lockHub(tx, hubId)
+    if ((await importedHub(tx.q, entry.hub_id))?.imported_at != null) return
     await importStock(tx, context, hubId, entry)
     const imported_at = runtime.clock.now()
     await tx.q.updateTable('imported_hubs').set({ imported_at }).where('hub_id', '=', hubId).execute()

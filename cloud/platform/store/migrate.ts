@@ -199,7 +199,12 @@ export const numberedMigrations: readonly NumberedMigration[] = [
       table(
         kind,
         'imported_hubs',
-        'hub_id INT not null primary key references hubs (id), former_id INT not null, imported_at INT',
+        'hub_id INT not null primary key references hubs (id), former_id INT not null unique, digest text not null, imported_at INT',
+      ),
+      table(
+        kind,
+        'hub_exports',
+        'hub_id INT not null primary key references hubs (id), digest text not null',
       ),
     ],
   },

@@ -29,7 +29,14 @@ export function decrypt(key: Buffer, encrypted: string): string {
 
 /** Purposes of secret values. Each purpose has its own key. */
 type Purpose =
-  'client secret' | 'push token' | 'customer mark' | 'payer network' | 'authority key' | 'sign-in' | 'passkey'
+  | 'client secret'
+  | 'push token'
+  | 'customer mark'
+  | 'payer network'
+  | 'authority key'
+  | 'sign-in'
+  | 'passkey'
+  | 'next claim code'
 
 /**
  * Seals texts in the database that only the service may read. Neither the database nor a backup of it contains the
@@ -100,6 +107,20 @@ export async function openSealer(
       // Another process has initialized the empty database first.
       if (attempt === 3 || !isUniqueViolation(error)) throw error
     }
+}
+
+/** The sealer of a database that the service has used, for a command. Changes nothing. Throws a `UsageError` if no secret opens it. */
+export async function existingSealer(
+  q: Queries,
+  secrets: readonly string[],
+  random: Random,
+): Promise<Sealer> {
+  const inner = opened(await q.selectFrom('store_seals').selectAll().execute(), secrets)
+  if (inner === undefined)
+    throw new UsageError(
+      'STORE_SECRET: this command needs the secret of the service, which opens its database',
+    )
+  return createSealer(inner, random)
 }
 
 /** Whether one of the secrets opens the database; undefined if no service has used the database yet. Changes nothing. */

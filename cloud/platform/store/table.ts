@@ -194,7 +194,7 @@ export function createStatements(name: string, table: Table, kind: DatabaseKind)
 const partitioning = ({ age }: Table, kind: DatabaseKind): string =>
   age && kind === 'postgres' ? ` partition by range (${age.column})` : ''
 
-/** The default partition of a partitioned table, which takes the rows of no other partition. */
+/** The default partition of a partitioned table: rows without another partition. */
 export const restOf = (table: string): string => `${table}_rest`
 
 const ageStatement = (

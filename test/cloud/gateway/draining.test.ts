@@ -119,9 +119,10 @@ test('a hub in service gets the order to move until it is answered or a day old,
   const { world, cloud, hub } = await World.connected()
   const { db, runtime } = cloud.context
   const ordered_at = runtime.clock.now()
+  const code = cloud.context.sealer.seal('next claim code', order.code)
   await db.kysely
     .insertInto('hub_moves')
-    .values({ hub_id: 1, ordered_at, ...order })
+    .values({ hub_id: 1, ordered_at, ...order, code })
     .execute()
   await world.pass(15_000)
   expect(hub.moves.length).toBeGreaterThan(1)
@@ -136,12 +137,31 @@ test('a hub in service gets the order to move until it is answered or a day old,
   const { length } = hub.moves
   await world.pass(15_000)
   expect([hub.moves.length, hub.erases]).toEqual([length, []])
-  const old = { code: order.code, ordered_at: runtime.clock.now() - DAY_MS }
+  const old = { code, ordered_at: runtime.clock.now() - DAY_MS }
   await db.kysely.updateTable('hub_moves').set(old).execute()
   await world.pass(15_000)
   expect(hub.moves).toHaveLength(length)
   const stored = await db.kysely.selectFrom('hub_moves').select(['code', 'error']).executeTakeFirstOrThrow()
   expect(stored).toEqual({ code: null, error: 'the hub did not answer within a day' })
+})
+
+test('a retired or revoked hub does not get the order to move, and the order and its code end after a day', async () => {
+  const { world, cloud, hub } = await World.connected()
+  const { db, runtime, sealer } = cloud.context
+  const code = sealer.seal('next claim code', order.code)
+  await db.kysely
+    .insertInto('hub_moves')
+    .values({ hub_id: 1, ordered_at: runtime.clock.now(), ...order, code })
+    .execute()
+  await db.kysely.updateTable('hubs').set({ revoked_at: runtime.clock.now() }).where('id', '=', 1).execute()
+  await world.pass(15_000)
+  expect(hub.moves).toEqual([])
+  await db.kysely
+    .updateTable('hub_moves')
+    .set({ ordered_at: runtime.clock.now() - DAY_MS })
+    .execute()
+  await world.pass(15_000)
+  expect(await db.kysely.selectFrom('hub_moves').select('code').execute()).toEqual([{ code: null }])
 })
 
 test('a hub that is enrolled in another cell gets the order to leave when its streams are drained, again and again, and keeps its login until it has left', async () => {

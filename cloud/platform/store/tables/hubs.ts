@@ -162,7 +162,7 @@ export const hubTables = {
     cloud: text,
     /** The number of the hub there. */
     next_id: int,
-    /** Its claim code there, until the hub has answered. */
+    /** Its claim code there, sealed, until the order ends. */
     code: text.nullable,
     ordered_at: instant,
     /** Why the hub did not move. */
@@ -170,11 +170,19 @@ export const hubTables = {
     /** The hub is enrolled there, and retired here. */
     moved_at: instant.nullable,
   }),
-  /** Hubs that came from another cell (`operations/ownership/owner-file.ts`). */
+  /** The last export of each hub for another cell (`operations/ownership/hub-entry.ts`). */
+  hub_exports: defineTable({
+    hub_id: int.primaryKey.references('hubs').fixed,
+    /** The digest of its entry in the file. */
+    digest: text,
+  }),
+  /** Hubs in service that came from another cell (`operations/ownership/owner-file.ts`). */
   imported_hubs: defineTable({
     hub_id: int.primaryKey.references('hubs').fixed,
     /** Its number there. */
-    former_id: int.fixed,
+    former_id: int.unique.fixed,
+    /** The digest of its entry in the file. */
+    digest: text.fixed,
     /** Everything of the file is in this cell; null while the import is unfinished. */
     imported_at: instant.nullable,
   }),
