@@ -16,6 +16,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commandsOf, readManifest } from '../../edge/packaging/manifest.ts'
 import { cloudSettings } from '../../cloud/platform/settings/config.ts'
 import { alarmKindNames } from '../../protocol/model/alarms.ts'
+import { tables } from '../../cloud/platform/store/schema.ts'
 import { settingsIn } from '../../protocol/model/program-settings.ts'
 import { freePorts } from '../support/ports.ts'
 import { commandOf } from '../support/programs.ts'
@@ -174,12 +175,12 @@ service('operating')(
   900_000,
 )
 
-test('the settings, alarms and pages that the operating pages name exist', () => {
+test('the settings, alarms, tables and pages that the operating pages name exist', () => {
   const settings = new Set(settingsIn(cloudSettings).keys())
   const [, example = '{}'] = /^```json\n([\s\S]*?)^```$/m.exec(textOf('02-configure.md')) ?? []
   const named = Object.keys(JSON.parse(example) as object)
   expect(named.filter((name) => !settings.has(name))).toEqual([])
-  const kinds = new Set<string>(alarmKindNames)
+  const kinds = new Set<string>([...alarmKindNames, ...Object.keys(tables)])
   const titles = new Set(names.map((name) => /^# (.*)$/m.exec(textOf(name))![1]!))
   for (const name of names) {
     const text = textOf(name)
