@@ -16,10 +16,11 @@ const help = `Usage:
   larder hubs send ID --to URL --as ID --code-file FILE
   larder hubs send ID --withdraw
 
-Moves a hub in maintenance to another cell (larder owners export and import come first: a hub that has changed since then does not move). --to is the address of the cell, --as the
-number of the hub there. --code-file contains its claim code there; "-" is the standard input. The hub enrols there within seconds
-when it is online, and the cloud retires it here only then. Prints the hub as show does: next_cell has the state (ordered, failed or moved) and the reason
-of a failure. A failed move changes nothing: end its cause, and repeat the command with the same code. A hub that is offline for a day does not move.
+Moves a hub in maintenance to another cell. larder owners export and import come first: a hub that has changed since then does
+not move. --to is the address of the cell, --as the number of the hub there. --code-file contains its claim code there; "-" is
+the standard input. When the hub is online, it enrols there within seconds. Only then the cloud retires it here. Prints the hub
+as show does: next_cell has the state (ordered, failed or moved) and the reason of a failure. A failed move changes nothing: end
+its cause, and repeat the command with the same code. A hub that is offline for a day does not move.
 
 --withdraw withdraws an order that the hub has not answered. The command needs the STORE_SECRET of the service.`
 

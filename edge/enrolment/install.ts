@@ -64,7 +64,7 @@ export function install(
     hardware: isOwn ? null : hardware,
   })
   const updates = updateFiles(store)
-  // The updater trusts the root of this cloud from now on. Without one it waits for it. What it has verified by the same root stays.
+  // The updater trusts the root of this cloud from now on. Without one it waits for it. It keeps metadata that the same root signed.
   if (update_root !== readText(updates.root)) {
     files.rmSync(updates.metadata, { recursive: true, force: true })
     if (update_root) replaceText(updates.root, update_root)

@@ -9,7 +9,7 @@ import { startDraining } from '../../gateway/draining.ts'
 import { requireNoMove } from '../../gateway/moves.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { revokeRole } from '../../platform/credentials/roles.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { setDesired } from '../controls/configuration.ts'
 import { removeHubPeople } from '../controls/hub-people.ts'
@@ -137,8 +137,8 @@ async function takeFromInvitations(tx: Tx, hubId: number): Promise<void> {
 
 /**
  * Takes a hub out of service permanently: no sale, no alarm, no login. Its books stay readable. A repetition
- * changes nothing. With an open order to move to another cell it throws, and with unfinished orders, unless `force`: then the orders end, and all of their
- * money is refunded. A hub with unfinished orders or undelivered entries keeps its login until its streams
+ * changes nothing. Throws if the hub has an open order to move to another cell. With unfinished orders it also throws, unless
+ * `force`: then these orders end, and all of their money is refunded. A hub with unfinished orders or undelivered entries keeps its login until its streams
  * are drained (`draining.ts`). They carry the cancellations, and the hub's reports of earlier drops.
  */
 export async function retireHub(
@@ -164,7 +164,7 @@ export async function retireHub(
     .execute()
   // Without this login the hub could prepare a cancelled order before it receives the cancellation, and could
   // not report it.
-  if (orders.length > 0 || (await hasUndelivered(tx, hubId)))
+  if (orders.length > 0 || (await hasUndelivered(tx.q, hubId)))
     await startDraining(tx, hubId, retiredAt + context.settings.hubDrainMs)
   await setDesired(tx, context, { hubId, change: (before) => ({ ...before, acceptingOrders: false }) })
   await handOverAlarms(tx, context, { hubId, newOwner: null })
@@ -173,7 +173,7 @@ export async function retireHub(
 }
 
 /** Whether the cloud has sent entries that the hub has not acknowledged, such as the cancellation of an order that has ended. */
-async function hasUndelivered({ q }: Tx, hubId: number): Promise<boolean> {
+export async function hasUndelivered(q: Queries, hubId: number): Promise<boolean> {
   const outbox = await q
     .selectFrom('hub_outboxes')
     .select('hub_id')

@@ -38,7 +38,7 @@ export async function withdrawMove(tx: Tx, hubId: number): Promise<boolean> {
   return endMove(tx.q, hubId, 'withdrawn')
 }
 
-/** What the cloud knows. The hub judges its own state when it gets the order (`edge/core/leaving.ts`). */
+/** Throws if the cloud knows a reason against the move. The hub judges its own state when it gets the order (`edge/core/leaving.ts`). */
 async function requireReady(tx: Tx, hubId: number, nextId: number): Promise<void> {
   await lockHub(tx, hubId)
   const hub = await tx.q

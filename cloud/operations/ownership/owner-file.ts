@@ -10,7 +10,7 @@ import { isUniqueViolation, type Queries, type Tx } from '../../platform/store/d
 import { setDesired } from '../controls/configuration.ts'
 import { createHub } from '../hubs/create-hub.ts'
 import { storeDesired } from '../hubs/desired.ts'
-import { lockHub } from './hand-over.ts'
+import { hasUndelivered, lockHub } from './hand-over.ts'
 import { digestOfEntry, HubEntry, readEntry, type ExportedHub } from './hub-entry.ts'
 import { reasonToStay } from './next-cell.ts'
 
@@ -78,13 +78,9 @@ async function whatIsUnknown(
   const { connected, isStalled } = await hubState(q, hubId, now, onlineWithinMs)
   if (!connected || isStalled)
     return `hub ${hubId} is not connected, or its reports do not arrive: export it when it is online, because the cloud may not know its counts`
-  const outbox = await q
-    .selectFrom('hub_outboxes')
-    .select('hub_id')
-    .where('hub_id', '=', hubId)
-    .whereRef('base', '<', 'last')
-    .executeTakeFirst()
-  return outbox && `hub ${hubId} has not received all changes yet: repeat the command in a moment`
+  return (await hasUndelivered(q, hubId))
+    ? `hub ${hubId} has not received all changes yet: repeat the command in a moment`
+    : undefined
 }
 
 /** Stores what the file of an export contains: a hub that changes later does not move (`next-cell.ts`). */
