@@ -125,6 +125,9 @@ async function findOrBegin(
   { context, processor }: MoneyServices,
   { userId, amountCents, method, requestKey }: DepositRequest,
 ): Promise<LedgerEntry> {
+  // A user under deletion makes no further deposits: the wallet would have no user. Two requests with one key wait here
+  // for each other: the second finds the deposit of the first.
+  await lockUser(tx, userId)
   if (requestKey !== undefined) {
     const known = await tx.q
       .selectFrom('ledger_entries')
@@ -143,8 +146,6 @@ async function findOrBegin(
       return locked!
     }
   }
-  // A user under deletion makes no further deposits: the wallet would have no user.
-  await lockUser(tx, userId)
   const saved =
     method === null
       ? undefined

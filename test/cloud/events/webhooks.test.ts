@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Delivery, WebhookEndpoint } from '../../../protocol/contract/owner-webhooks.ts'
@@ -10,6 +9,7 @@ import { publish } from '../../../cloud/events/publish.ts'
 import { openService, type Service } from '../../world/service.ts'
 import { onEachDatabase } from '../../world/database.ts'
 import { add, happen, url } from './support/endpoint.ts'
+import { lockWaits } from '../../world/lock-waits.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -76,13 +76,7 @@ onEachDatabase('webhooks', (open) => {
       })
     })
     const published = publish(context)
-    // SQLite has only one writer at a time.
-    if (db.kind === 'postgres')
-      await vi.waitFor(async () => {
-        const waiting = await sql`select 1 from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
-        expect(waiting.rows).toHaveLength(1)
-      })
+    await lockWaits(db)
     mayEnd()
     await Promise.all([removal, published])
     expect((await service.owner('GET', 'events')).json).toMatchObject({ data: [{ type: 'alarm.raised' }] })

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
 import type { CloudDatabase, Queries } from '../../../cloud/platform/store/database.ts'
@@ -7,6 +7,7 @@ import { virtualRuntime, type VirtualRuntime } from '../../world/clock.ts'
 import { testContext } from '../../world/context.ts'
 import { onEachDatabase } from '../../world/database.ts'
 import { seedHub } from '../../world/seeds.ts'
+import { lockWaits } from '../../world/lock-waits.ts'
 
 const HUBS = [1, 2, 3]
 
@@ -47,11 +48,7 @@ onEachDatabase('leases of several hubs', (open) => {
       if (tx.kind === 'sqlite') return { moving: move() }
       await lock(tx.q, 1)
       const moved = move()
-      await vi.waitFor(async () => {
-        const waiting = await sql`select 1 from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
-        expect(waiting.rows).toHaveLength(1)
-      }, 10_000)
+      await lockWaits(db)
       for (const hubId of [2, 3]) await lock(tx.q, hubId)
       return { moving: moved }
     })

@@ -1,6 +1,6 @@
 import { cloudRefusals } from '../../../cloud/platform/refusals.ts'
 import { sql } from 'kysely'
-import { beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { Queries } from '../../../cloud/platform/store/database.ts'
 import type { Hello } from '../../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
@@ -25,6 +25,7 @@ import { seedHub } from '../../world/seeds.ts'
 import { inertDomain } from '../../world/gateway.ts'
 import { uuid } from '../../support/uuid.ts'
 import { testContext } from '../../world/context.ts'
+import { lockWaits } from '../../world/lock-waits.ts'
 
 const LEASE_MS = defaultLimits.gateway.leaseMs
 const hex = (digit: string): string => digit.repeat(32)
@@ -119,11 +120,7 @@ onEachDatabase('the gateway’s store', (open) => {
       const { renewed } = await context.db.transact(async (tx) => {
         await lockFree(tx.q, 1)
         const waits = renew()
-        await vi.waitFor(async () => {
-          const waiting = await sql`select 1 from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock'`.execute(context.db.kysely)
-          expect(waiting.rows).toHaveLength(1)
-        }, 10_000)
+        await lockWaits(context.db)
         expect((await lockFree(tx.q, 2)).rows).toHaveLength(1)
         return { renewed: waits }
       })

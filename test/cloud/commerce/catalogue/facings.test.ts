@@ -1,5 +1,4 @@
-import { sql } from 'kysely'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { facingHandlers } from '../../../../cloud/commerce/catalogue/facings.ts'
 import { availableOf } from '../../../../cloud/commerce/catalogue/reservations.ts'
 import { countStock } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
@@ -8,6 +7,7 @@ import type { Facing } from '../../../../protocol/contract/owner-inventory.ts'
 import { openCloud } from '../../../world/cloud.ts'
 import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
 import { openShop, type Shop } from '../../../world/shop.ts'
+import { lockWaits } from '../../../world/lock-waits.ts'
 
 const products = [
   { price: 100, quantity: 6 },
@@ -151,7 +151,6 @@ onEachDatabase('the rows of a hub', (open) => {
   test('a count that is entered while the hub’s report of an earlier drop is written is shown', async () => {
     const { shop, list } = await openRows(open)
     const { db } = shop.context
-    const q = db.kysely
     const both = async () => [(await shop.product(2)).quantity, (await list())[1]!.quantity]
     const fell = {
       kind: 'stock.dropped',
@@ -169,13 +168,7 @@ onEachDatabase('the rows of a hub', (open) => {
       await tx.forUpdate(tx.q.selectFrom('products').select('id').where('id', '=', 2)).execute()
       await countStock(tx, shop.context, { hubId: 1, productId: 2, location: null, quantity: 9 })
       const reported = shop.report(fell)
-      // On SQLite the report waits for this whole transaction.
-      if (tx.kind === 'postgres')
-        await vi.waitFor(async () => {
-          const waiting = await sql`select 1 from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock'`.execute(q)
-          expect(waiting.rows).toHaveLength(1)
-        }, 10_000)
+      await lockWaits(db)
       return { reporting: reported }
     })
     await reporting

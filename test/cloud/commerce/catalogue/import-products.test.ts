@@ -1,11 +1,12 @@
 import { sql } from 'kysely'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { importProducts, ProductFile } from '../../../../cloud/commerce/catalogue/import-products.ts'
 import { countStock, pendingCounts } from '../../../../cloud/commerce/catalogue/shelf-stock.ts'
 import { insertLayout } from '../../../../cloud/demo/hub-data.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { openShop, type Shop } from '../../../world/shop.ts'
+import { lockWaits } from '../../../world/lock-waits.ts'
 
 const place = (cabinet: number, shelf: number, row: number) => ({ cabinet, shelf, row })
 const cola = {
@@ -73,11 +74,7 @@ onEachDatabase('products from a file', (open) => {
       const loaded = load(shop, [{ ...cola, upc, facings: [place(4, 1, 1)] }])
       // On SQLite the other transaction waits for this whole one.
       if (tx.kind === 'sqlite') return { loaded }
-      await vi.waitFor(async () => {
-        const waiting = await sql`select 1 from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
-        expect(waiting.rows).toHaveLength(1)
-      }, 10_000)
+      await lockWaits(db)
       const free = await sql`select id from products where id = 1 for no key update skip locked`.execute(tx.q)
       expect(free.rows).toEqual([{ id: 1 }])
       return { loaded }

@@ -1,5 +1,4 @@
-import { sql } from 'kysely'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { applyStockEntries } from '../../../../cloud/commerce/catalogue/apply-stock.ts'
 import { applyReward } from '../../../../cloud/commerce/deals/preview-cart.ts'
@@ -12,6 +11,7 @@ import { reportBins } from '../../../world/seeds.ts'
 import { droppedLines, openShop, type Shop } from '../../../world/shop.ts'
 import { healthy } from '../../../world/health.ts'
 import { addDeal, redemptionsOf } from './support/shop-deals.ts'
+import { lockWaits } from '../../../world/lock-waits.ts'
 
 const plenty = {
   bins: 9,
@@ -224,13 +224,7 @@ onEachDatabase('limits of deals under concurrency', (open) => {
     const { ending } = await db.transact(async (tx) => {
       await applyStockEntries(tx, context, 1, [fell])
       const ended = end()
-      // On SQLite the end waits for this whole transaction.
-      if (tx.kind === 'postgres')
-        await vi.waitFor(async () => {
-          const waiting = await sql`select 1 from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
-          expect(waiting.rows).toHaveLength(1)
-        }, 10_000)
+      await lockWaits(db)
       return { ending: ended }
     })
     await ending

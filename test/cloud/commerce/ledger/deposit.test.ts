@@ -8,6 +8,7 @@ import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop, ShopOptions } from '../../../world/shop.ts'
 import { balanceOf, ledgerAddsUp } from '../../support/wallets.ts'
 import { deliver, SECRET, sendEvent } from '../../support/webhooks.ts'
+import { lockWaits } from '../../../world/lock-waits.ts'
 
 const MINUTE = 60_000
 const put = (shop: Shop, userId: number, method: string | null = 'pm_card_visa', requestKey?: string) =>
@@ -81,6 +82,24 @@ onEachProcessor('deposits', (open) => {
     await Promise.all(['a', 'b', 'c'].map((event) => sendEvent(shop, { id: event, ...other })))
     expect(await balanceOf(shop, userId)).toBe(2500)
     expect(await shop.context.db.kysely.selectFrom('ledger_entries').selectAll().execute()).toHaveLength(1)
+  })
+
+  test('two simultaneous requests with one key make one deposit', async () => {
+    const shop = await open()
+    const userId = await shop.customer()
+    const { db } = shop.context
+    // On PostgreSQL both have begun before either can record a deposit; SQLite executes one transaction at a time.
+    const { requests } = await db.transact(async (tx) => {
+      await tx.forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', userId)).execute()
+      const both = [1, 2].map(() => put(shop, userId, 'pm_card_visa', 'key'))
+      await lockWaits(db, 2)
+      return { requests: Promise.all(both) }
+    })
+    const [one, other] = await requests
+    expect(one!.transaction_id).toBe(other!.transaction_id)
+    expect(await intents(shop)).toHaveLength(1)
+    await deliver(shop)
+    expect(await balanceOf(shop, userId)).toBe(2500)
   })
 
   test('a deposit that is declined at once is 402, stays on record as failed, and moves nothing', async () => {

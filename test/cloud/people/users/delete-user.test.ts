@@ -19,6 +19,7 @@ import { tables } from '../../../../cloud/platform/store/schema.ts'
 import { setIdentity } from '../../../../cloud/people/users/handlers.ts'
 import { deliver, sendEvent } from '../../support/webhooks.ts'
 import { openService } from '../../../world/service.ts'
+import { lockWaits } from '../../../world/lock-waits.ts'
 
 const user = '/users/user'
 
@@ -86,13 +87,7 @@ onEachDatabase('deleting a user', (open) => {
       })
     })
     const back = customer('ada', 'POST', `${user}/bootstrap`, { first_name: 'Ada' })
-    // SQLite has only one writer at a time.
-    if (db.kind === 'postgres')
-      await vi.waitFor(async () => {
-        const waiting = await sql`select 1 from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`.execute(q)
-        expect(waiting.rows).toHaveLength(1)
-      })
+    await lockWaits(db)
     mayEnd()
     await removal
     expect([(await back).status, (await back).json]).toEqual([201, expect.objectContaining({ user_id: 2 })])
@@ -269,31 +264,25 @@ onEachDatabase('deleting a user', (open) => {
   })
 
   test('the deletion of a user requires the confirmation also for a deposit that is credited at the same moment', async () => {
-    const { remove, shop, q } = await ada(open)
+    const { remove, shop } = await ada(open)
     const { context } = shop
     const { db } = context
     // A transaction on SQLite sees one state.
     if (db.kind === 'sqlite') return
-    const waits = (count: number) =>
-      vi.waitFor(async () => {
-        const waiting = await sql`select 1 from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`.execute(q)
-        expect(waiting.rows).toHaveLength(count)
-      }, 10_000)
     const { removing, crediting } = await db.transact(async (tx) => {
       await tx.forUpdate(tx.q.selectFrom('users').select('id').where('id', '=', 1)).execute()
       const removed = remove()
-      await waits(1)
+      await lockWaits(db)
       const begun = { user_id: 1, account: 'wallet', type: 'deposit', amount: 2500 } as const
       const row = await insertEntry(tx, context, { ...begun, processor: 'sandbox' })
       const operation = { kind: 'deposit', subject: row.id, processor: 'sandbox', started_at: 0 } as const
       await begin(tx, context, operation)
       const booked = db.transact(async (other) => {
         await sql`lock table ledger_entries in access exclusive mode`.execute(other.q)
-        await waits(1)
+        await lockWaits(db)
         await deposits.apply(other, context, row, operation, { outcome: 'succeeded', ref: 'pi_1' })
       })
-      await waits(2)
+      await lockWaits(db, 2)
       return { removing: removed, crediting: booked }
     })
     await crediting

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { grantRole, revokeRole } from '../../../../cloud/platform/credentials/roles.ts'
 import type { CloudDatabase, Tx } from '../../../../cloud/platform/store/database.ts'
@@ -7,6 +6,7 @@ import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { Authenticator } from '../../../world/authenticator.ts'
 import { testContext } from '../../../world/context.ts'
 import { onEachDatabase } from '../../../world/database.ts'
+import { lockWaits } from '../../../world/lock-waits.ts'
 
 const runtime = systemRuntime()
 const ORIGIN = 'http://localhost:8080'
@@ -43,19 +43,11 @@ onEachDatabase('the revocation of a role', (open) => {
       .values({ ...passkey, created_at: 1 })
       .execute()
     const passkeys = () => db.kysely.selectFrom('passkeys').select('id').execute()
-    const kind = await db.transact((tx) => Promise.resolve(tx.kind))
-    /** PostgreSQL: a transaction waits for a lock. SQLite runs one transaction at a time. */
-    const waits = async (): Promise<void> => {
-      if (kind === 'sqlite') return
-      const query = sql<{ count: string }>`select count(*) as count from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`
-      await expect.poll(async () => Number((await query.execute(db.kysely)).rows[0]!.count)).toBe(1)
-    }
-    return { db, ids, passkeys, waits }
+    return { db, ids, passkeys }
   }
 
   test('the last role of a person ends a passkey that is being added at that moment', async () => {
-    const { db, ids, passkeys, waits } = await ann(1)
+    const { db, ids, passkeys } = await ann(1)
     const slow = held(db)
     const response = { ...new Authenticator().register({ challenge }, ORIGIN), label: null }
     const adding = addPasskey(
@@ -66,7 +58,7 @@ onEachDatabase('the revocation of a role', (open) => {
     )
     await slow.done
     const revoking = db.transact((tx) => revokeRole(tx, ids[0]!))
-    await waits()
+    await lockWaits(db)
     slow.release()
     await adding
     expect(await revoking).toMatchObject({ identity: 'ann' })
@@ -74,12 +66,12 @@ onEachDatabase('the revocation of a role', (open) => {
   })
 
   test('a person who loses both roles at the same moment loses the passkey', async () => {
-    const { db, ids, passkeys, waits } = await ann(2)
+    const { db, ids, passkeys } = await ann(2)
     const slow = held(db)
     const first = slow.db.transact((tx) => revokeRole(tx, ids[0]!))
     await slow.done
     const second = db.transact((tx) => revokeRole(tx, ids[1]!))
-    await waits()
+    await lockWaits(db)
     slow.release()
     await Promise.all([first, second])
     expect(await passkeys()).toEqual([])
