@@ -2,11 +2,10 @@ import { startRegistration, type PublicKeyCredentialCreationOptionsJSON } from '
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { textsOf } from '../../../protocol/ui/form.ts'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
 import { useZone } from './hubs.ts'
-import { act, Card, Field, Heading, Loaded, ZoneNote } from './parts.tsx'
+import { act, Card, Heading, HeldAct, Input, Loaded, ZoneNote } from './parts.tsx'
 import { callSession, deviceLabel, OtherAddress } from './passkey.tsx'
 import { hubWords, roleWords } from './role-words.ts'
 import { session } from './session.ts'
@@ -112,19 +111,17 @@ function PasskeyLine({ passkey: { id, created_at }, label, isOnly, zone }: LineP
         Rename
       </button>
       {!isOnly && (
-        <HoldButton
-          class="btn-sm min-h-9"
+        <HeldAct
+          does={`Remove “${label}”`}
           label={`Remove ${label}`}
-          onHeld={() => void act(`Remove “${label}”`, () => callSession('DELETE', `passkeys/${id}`))}
+          run={() => callSession('DELETE', `passkeys/${id}`)}
         >
           Remove
-        </HoldButton>
+        </HeldAct>
       )}
       {isOpen && (
         <form class="flex flex-wrap gap-2 items-end w-full py-2" onSubmit={rename}>
-          <Field label="Name of the device">
-            <input name="label" class="input w-full" required maxLength={60} defaultValue={label} />
-          </Field>
+          <Input label="Name of the device" name="label" required maxLength={60} defaultValue={label} />
           <button class="btn btn-primary">Save</button>
         </form>
       )}

@@ -1,17 +1,16 @@
-import { Download, Search } from 'lucide'
+import { Search } from 'lucide'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { AuditRecord } from '../../../protocol/contract/owner-reports.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { attempt } from '../../../protocol/ui/notices.tsx'
 import { address, setQuery } from './address.ts'
 import { useData } from './data.ts'
 import { time, words } from './format.ts'
 import { useZone } from './hubs.ts'
 import { useActorName } from './names.ts'
-import { Card, Field, Heading, HubSelect, Loaded, Nothing, ZoneNote } from './parts.tsx'
-import { all, saveCsv } from './session.ts'
+import { Card, ExportButton, Heading, HubSelect, Input, Loaded, Nothing, ZoneNote } from './parts.tsx'
+import { all } from './session.ts'
 
 const PAGE = 50
 const fields = [
@@ -36,35 +35,26 @@ export function AuditPage(): JSX.Element {
     () => all('GET /owners/audit', { query: { ...query, limit: PAGE } }, most),
     [query, most],
   )
-  const save = (): void => {
-    const texts = Object.entries(query).map(([name, value]) => [name, String(value)])
-    void attempt('Export', () =>
-      saveCsv(`/owners/audit?${new URLSearchParams(texts).toString()}`, 'audit.csv'),
-    )
-  }
   return (
     <>
       <Heading text="Audit">
-        <button class="btn btn-sm" onClick={save}>
-          <Icon icon={Download} /> Export as CSV
-        </button>
+        <ExportButton path="/owners/audit" query={query} file="audit.csv" />
       </Heading>
       <Card class="mb-3">
         <form
           class="grid gap-2 grid-cols-2 md:grid-cols-3 xl:grid-cols-7 items-end"
           onSubmit={(event) => setQuery(textsOf(event))}
         >
-          <HubSelect value={hub} all="All hubs" onPick={(id) => setQuery({ hub: String(id ?? '') })} />
+          <HubSelect value={hub} all="All hubs" />
           {fields.map(([name, label, type, example]) => (
-            <Field key={name} label={label}>
-              <input
-                name={name}
-                type={type as 'search'}
-                placeholder={example}
-                class="input w-full"
-                defaultValue={given.get(name) ?? ''}
-              />
-            </Field>
+            <Input
+              key={name}
+              label={label}
+              name={name}
+              type={type as 'search'}
+              placeholder={example}
+              defaultValue={given.get(name) ?? ''}
+            />
           ))}
           <button class="btn btn-primary">
             <Icon icon={Search} /> Find

@@ -1,7 +1,6 @@
 import type { JSX } from 'preact'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
-import { act, Card, Field, Loaded, Nothing } from './parts.tsx'
+import { ActForm, Card, HeldAct, Input, Loaded, Nothing } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
 
 /** Largest picture that the service accepts, in MiB. A larger one would be refused after its upload. */
@@ -32,20 +31,18 @@ export function Banners({ hub }: { hub: number }): JSX.Element {
                       {name} <span class="block text-sm quiet">position {order_by}</span>
                     </p>
                     {mayWrite && (
-                      <HoldButton
-                        class="btn-sm min-h-9"
+                      <HeldAct
+                        does={`Remove banner “${name}”`}
                         label={`Remove banner ${name}`}
-                        onHeld={() =>
-                          void act(`Remove banner “${name}”`, () =>
-                            ask('DELETE /owners/owner/banners/{banner_id}', {
-                              params: { banner_id: id },
-                              query,
-                            }),
-                          )
+                        run={() =>
+                          ask('DELETE /owners/owner/banners/{banner_id}', {
+                            params: { banner_id: id },
+                            query,
+                          })
                         }
                       >
                         Remove
-                      </HoldButton>
+                      </HeldAct>
                     )}
                   </div>
                 </li>
@@ -63,44 +60,37 @@ export function Banners({ hub }: { hub: number }): JSX.Element {
 
 /** Adds a banner, by default after the others. */
 function NewBanner({ hub, position }: { hub: number; position: number }): JSX.Element {
-  function add(event: SubmitEvent): void {
-    event.preventDefault()
-    const element = event.currentTarget as HTMLFormElement
-    const form = new FormData(element)
-    void act('Add the banner', async () => {
-      const file = form.get('file')
-      if (file instanceof File && file.size > MOST_MIB * 1024 * 1024)
-        throw new Error(`The picture has more than ${MOST_MIB} MiB.`)
-      await ask('POST /owners/owner/banners', { query: { hub_id: hub }, form })
-      element.reset()
-    })
+  async function add(_texts: unknown, form: FormData): Promise<void> {
+    const file = form.get('file')
+    if (file instanceof File && file.size > MOST_MIB * 1024 * 1024)
+      throw new Error(`The picture has more than ${MOST_MIB} MiB.`)
+    await ask('POST /owners/owner/banners', { query: { hub_id: hub }, form })
   }
   return (
-    <form class="grid gap-2 sm:grid-cols-2 lg:grid-cols-4 items-end mt-4" onSubmit={add}>
-      <Field label="Name of the banner">
-        <input name="name" class="input w-full" required maxLength={200} />
-      </Field>
-      <Field label="Position, lowest first">
-        <input
-          name="order_by"
-          type="number"
-          min={0}
-          max={1_000_000}
-          defaultValue={String(position)}
-          class="input w-full"
-          required
-        />
-      </Field>
-      <Field label={`Picture, at most ${MOST_MIB} MiB`}>
-        <input
-          name="file"
-          type="file"
-          accept="image/png,image/jpeg,image/webp,image/gif"
-          class="file-input w-full"
-          required
-        />
-      </Field>
+    <ActForm
+      class="grid gap-2 sm:grid-cols-2 lg:grid-cols-4 items-end mt-4"
+      does={() => 'Add the banner'}
+      run={add}
+    >
+      <Input label="Name of the banner" name="name" required maxLength={200} />
+      <Input
+        label="Position, lowest first"
+        name="order_by"
+        type="number"
+        min={0}
+        max={1_000_000}
+        defaultValue={String(position)}
+        required
+      />
+      <Input
+        label={`Picture, at most ${MOST_MIB} MiB`}
+        name="file"
+        type="file"
+        accept="image/png,image/jpeg,image/webp,image/gif"
+        class="file-input w-full"
+        required
+      />
       <button class="btn btn-primary justify-self-start">Add banner</button>
-    </form>
+    </ActForm>
   )
 }

@@ -2,11 +2,9 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Contact } from '../../../protocol/contract/owner-contacts.ts'
 import { severities, type Severity } from '../../../protocol/model/alarms.ts'
-import { textsOf } from '../../../protocol/ui/form.ts'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
-import { act, Card, Field, Loaded, Nothing } from './parts.tsx'
+import { act, ActForm, Card, Field, HeldAct, Input, Loaded, Nothing, type Texts } from './parts.tsx'
 import { hubWords } from './role-words.ts'
 import { ask, can } from './session.ts'
 
@@ -148,40 +146,26 @@ function ContactLine({ hub, contact, sendsMail, zone }: LineProps): JSX.Element 
         </button>
       )}
       {mayChange && (
-        <HoldButton
-          class="btn-sm min-h-9"
-          label={`Remove ${email}`}
-          onHeld={() =>
-            void act(`Remove ${email}`, () =>
-              ask('DELETE /owners/contacts/{contact_id}', { params: { contact_id: id } }),
-            )
-          }
+        <HeldAct
+          does={`Remove ${email}`}
+          run={() => ask('DELETE /owners/contacts/{contact_id}', { params: { contact_id: id } })}
         >
           Remove
-        </HoldButton>
+        </HeldAct>
       )}
     </li>
   )
 }
 
 function ContactForm({ hub }: { hub: number }): JSX.Element {
-  function add(event: SubmitEvent): void {
-    const { email = '', name = '', severity, morning } = textsOf(event)
-    const form = event.currentTarget as HTMLFormElement
-    void act(`Add ${email}`, async () => {
-      const chosen = { severity: severity as Severity, morning_mail: morning !== undefined }
-      await set(hub, { email, name: name === '' ? null : name, ...chosen })
-      form.reset()
-    })
+  function add({ email = '', name = '', severity, morning }: Texts) {
+    const chosen = { severity: severity as Severity, morning_mail: morning !== undefined }
+    return set(hub, { email, name: name === '' ? null : name, ...chosen })
   }
   return (
-    <form class="grid gap-3 max-w-xl mt-3" onSubmit={add}>
-      <Field label="Mail address">
-        <input name="email" type="email" class="input w-full" required maxLength={254} />
-      </Field>
-      <Field label="Name">
-        <input name="name" class="input w-full" maxLength={200} />
-      </Field>
+    <ActForm class="grid gap-3 max-w-xl mt-3" does={({ email }) => `Add ${email}`} run={add}>
+      <Input label="Mail address" name="email" type="email" required maxLength={254} />
+      <Input label="Name" name="name" maxLength={200} />
       <Field label="Alarms">
         <select name="severity" class="select w-full">
           {severities.map((severity) => (
@@ -195,7 +179,7 @@ function ContactForm({ hub }: { hub: number }): JSX.Element {
         <input name="morning" type="checkbox" class="checkbox checkbox-sm" defaultChecked /> Morning mail
       </label>
       <button class="btn btn-primary justify-self-start">Add</button>
-    </form>
+    </ActForm>
   )
 }
 

@@ -1,14 +1,24 @@
 import type { JSX } from 'preact'
 import type { Deal } from '../../../protocol/contract/deal-objects.ts'
-import { textsOf } from '../../../protocol/ui/form.ts'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
-import { address, setQuery } from './address.ts'
+import { address } from './address.ts'
 import { Banners } from './banners.tsx'
 import { useData } from './data.ts'
 import { constraintText, type DealWords, rewardText, triggerText } from './deal-words.ts'
 import { money } from './format.ts'
 import { useHubFacts, useHubs } from './hubs.ts'
-import { act, Card, Field, Heading, HubSelect, Loaded, Nothing } from './parts.tsx'
+import {
+  act,
+  ActForm,
+  Card,
+  Field,
+  Heading,
+  HeldAct,
+  HubSelect,
+  Input,
+  Loaded,
+  Nothing,
+  type Texts,
+} from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
 
 /** The deals of a hub: what they ask, what they give, how often they were used. Its banners. */
@@ -37,7 +47,7 @@ export function DealsPage(): JSX.Element {
     <>
       <Heading text="Deals and banners" />
       <Card class="mb-3">
-        <HubSelect value={hub} onPick={(id) => setQuery({ hub: String(id ?? '') })} />
+        <HubSelect value={hub} />
       </Card>
       <Loaded of={found}>
         {(deals) => (
@@ -111,13 +121,13 @@ function DealCard({ deal, state, uses, words }: DealProps): JSX.Element {
             {isOn ? 'Switch off' : 'Switch on'}
             <span class="sr-only"> {name}</span>
           </button>
-          <HoldButton
-            class="btn-sm min-h-9"
+          <HeldAct
+            does="Delete the deal"
             label={`Delete ${name}`}
-            onHeld={() => void act('Delete the deal', () => ask('DELETE /deals/{deal_id}', { params }))}
+            run={() => ask('DELETE /deals/{deal_id}', { params })}
           >
             Delete
-          </HoldButton>
+          </HeldAct>
         </div>
       )}
     </Card>
@@ -143,30 +153,28 @@ function useProducts(hub: number | undefined): readonly Named[] {
 
 /** A deal of one trigger and one reward: a percentage off a product, a category or the cart. */
 function NewDeal({ hub, products }: { hub: number; products: readonly Named[] }): JSX.Element {
-  function create(event: SubmitEvent): void {
-    const { name = '', product = '', units = '1', percent = '', start = '', end = '' } = textsOf(event)
-    const form = event.currentTarget as HTMLFormElement
+  function create(texts: Texts) {
+    const { name = '', product = '', units = '1', percent = '', start = '', end = '' } = texts
     const product_id = product === '' ? null : Number(product)
-    void act(`Create “${name}”`, async () => {
-      await ask('POST /deals/', {
-        body: {
-          name,
-          hub_id: hub,
-          start: start === '' ? null : start,
-          end: end === '' ? null : end,
-          triggers: [{ type: 'QUANTITY', quantity: Number(units), product_id }],
-          rewards: [{ type: 'PERCENT_OFF', product_id, discount_pct_or_price: Number(percent) }],
-        },
-      })
-      form.reset()
+    return ask('POST /deals/', {
+      body: {
+        name,
+        hub_id: hub,
+        start: start === '' ? null : start,
+        end: end === '' ? null : end,
+        triggers: [{ type: 'QUANTITY', quantity: Number(units), product_id }],
+        rewards: [{ type: 'PERCENT_OFF', product_id, discount_pct_or_price: Number(percent) }],
+      },
     })
   }
   return (
     <Card title="Create a deal" class="mt-3" name="new">
-      <form class="grid gap-2 grid-cols-2 lg:grid-cols-4 items-end" onSubmit={create}>
-        <Field label="Name">
-          <input name="name" class="input w-full" required maxLength={200} />
-        </Field>
+      <ActForm
+        class="grid gap-2 grid-cols-2 lg:grid-cols-4 items-end"
+        does={({ name }) => `Create “${name}”`}
+        run={create}
+      >
+        <Input label="Name" name="name" required maxLength={200} />
         <Field label="Product">
           <select name="product" class="select w-full">
             <option value="">The whole cart</option>
@@ -177,28 +185,20 @@ function NewDeal({ hub, products }: { hub: number; products: readonly Named[] })
             ))}
           </select>
         </Field>
-        <Field label="From this many units">
-          <input
-            name="units"
-            type="number"
-            min={1}
-            max={1000}
-            defaultValue="2"
-            class="input w-full"
-            required
-          />
-        </Field>
-        <Field label="Percent off">
-          <input name="percent" type="number" min={1} max={100} class="input w-full" required />
-        </Field>
-        <Field label="First day (optional)">
-          <input name="start" type="date" class="input w-full" />
-        </Field>
-        <Field label="Last day (optional)">
-          <input name="end" type="date" class="input w-full" />
-        </Field>
+        <Input
+          label="From this many units"
+          name="units"
+          type="number"
+          min={1}
+          max={1000}
+          defaultValue="2"
+          required
+        />
+        <Input label="Percent off" name="percent" type="number" min={1} max={100} required />
+        <Input label="First day (optional)" name="start" type="date" />
+        <Input label="Last day (optional)" name="end" type="date" />
         <button class="btn btn-primary justify-self-start">Create</button>
-      </form>
+      </ActForm>
     </Card>
   )
 }

@@ -2,23 +2,18 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { counted } from '../../../protocol/model/counted.ts'
 import { placeText } from '../../../protocol/model/subject.ts'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { sentenceOf } from '../../../protocol/ui/picture-model.ts'
 import { time, title, words } from './format.ts'
 import { type HubView, pictureOf } from './hub-view.ts'
-import { act, Link } from './parts.tsx'
+import { HeldAct, Link } from './parts.tsx'
 import { ask, can } from './session.ts'
 
 /** A button that the person must hold, because it moves hardware or changes what is sold. */
 const Act = (props: { text: string; about: string; run: () => Promise<unknown> }): JSX.Element => (
-  <HoldButton
-    class="btn-sm min-h-9"
-    label={`${props.text}: ${props.about}`}
-    onHeld={() => void act(`${props.text}: ${props.about}`, props.run)}
-  >
+  <HeldAct does={`${props.text}: ${props.about}`} run={props.run}>
     {props.text}
-  </HoldButton>
+  </HeldAct>
 )
 
 const binActs = [

@@ -2,11 +2,22 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { MaintenanceReport } from '../../../protocol/contract/owner-maintenance.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
-import { address, setQuery } from './address.ts'
+import { address } from './address.ts'
 import { useData } from './data.ts'
 import { time } from './format.ts'
 import { useHubs, useZone } from './hubs.ts'
-import { act, Card, Field, Heading, HubSelect, Loaded, Nothing, ZoneNote } from './parts.tsx'
+import {
+  ActForm,
+  Card,
+  Field,
+  Heading,
+  HubSelect,
+  Input,
+  Loaded,
+  Nothing,
+  ZoneNote,
+  type Texts,
+} from './parts.tsx'
 import { all, ask, can, imageAt, session } from './session.ts'
 
 const PAGE = 20
@@ -32,7 +43,7 @@ export function MaintenancePage(): JSX.Element {
     <>
       <Heading text="Maintenance" />
       <Card class="mb-3">
-        <HubSelect value={hub} all="All hubs" onPick={(id) => setQuery({ hub: String(id ?? '') })} />
+        <HubSelect value={hub} all="All hubs" />
       </Card>
       {can('maintenance:write') && <NewReport hub={hub ?? hubs[0]?.id} />}
       {!!found.data?.length && <ZoneNote zone={zone} />}
@@ -103,40 +114,28 @@ function Report({ report, hub, zone }: ReportProps): JSX.Element {
 }
 
 function NewReport({ hub }: { hub: number | undefined }): JSX.Element {
-  function file(event: SubmitEvent): void {
-    event.preventDefault()
-    const form = event.currentTarget as HTMLFormElement
-    const given = new FormData(form)
-    const text = (name: string): string => {
-      const value = given.get(name)
-      return typeof value === 'string' ? value : ''
-    }
+  function file({ name, type, description }: Texts, given: FormData) {
     const now = new Date(epochMs()).toISOString()
     const sent = new FormData()
     const formData = {
       hubId: hub,
-      name: text('name'),
+      name,
       submittedBy: session.value?.name ?? session.value?.email ?? 'console',
-      serviceType: text('type'),
+      serviceType: type,
       serviceStartTime: now,
       timestamp: now,
-      description: text('description') === '' ? null : text('description'),
+      description: description === '' ? null : description,
     }
     sent.append('formData', JSON.stringify(formData))
     for (const media of given.getAll('media'))
       if (media instanceof File && media.size > 0) sent.append('media', media)
-    void act('File the report', async () => {
-      await ask('POST /owners/maintenance/reports', { form: sent })
-      form.reset()
-    })
+    return ask('POST /owners/maintenance/reports', { form: sent })
   }
   return (
     <details class="collapse collapse-arrow bg-base-100 mb-3">
       <summary class="collapse-title font-semibold">File a report</summary>
-      <form class="collapse-content grid gap-2 sm:grid-cols-2" onSubmit={file}>
-        <Field label="Title">
-          <input name="name" class="input w-full" required maxLength={200} />
-        </Field>
+      <ActForm class="collapse-content grid gap-2 sm:grid-cols-2" does={() => 'File the report'} run={file}>
+        <Input label="Title" name="name" required maxLength={200} />
         <Field label="Kind of service">
           <select name="type" class="select w-full">
             <option>Corrective</option>
@@ -146,13 +145,18 @@ function NewReport({ hub }: { hub: number | undefined }): JSX.Element {
         <Field label="Description">
           <textarea name="description" class="textarea w-full" />
         </Field>
-        <Field label="Photographs and videos">
-          <input name="media" type="file" multiple accept="image/*,video/*" class="file-input w-full" />
-        </Field>
+        <Input
+          label="Photographs and videos"
+          name="media"
+          type="file"
+          multiple
+          accept="image/*,video/*"
+          class="file-input w-full"
+        />
         <button class="btn btn-primary justify-self-start" disabled={hub === undefined}>
           File the report for hub {hub}
         </button>
-      </form>
+      </ActForm>
     </details>
   )
 }

@@ -5,13 +5,12 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { OrderEvidence } from '../../../protocol/contract/owner-orders.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { useData } from './data.ts'
 import { money, time } from './format.ts'
 import { readHubFacts } from './hubs.ts'
 import { OrderBadges } from './orders.tsx'
-import { act, Card, Field, Heading, Link, Loaded } from './parts.tsx'
+import { Card, Heading, HeldAct, Input, Link, Loaded } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
 
 const kinds: Readonly<Record<OrderEvidence['evidence'][number]['kind'], IconNode>> = {
@@ -82,17 +81,14 @@ function Items({ order }: { order: OrderEvidence }): JSX.Element {
         ))}
       </ul>
       {isRefundable && (
-        <HoldButton
+        <HeldAct
           class="btn-sm min-h-9 mt-3"
+          does={`Refund ${rest}`}
           label={`Refund all that is left, ${rest}`}
-          onHeld={() =>
-            void act(`Refund ${rest}`, () =>
-              ask('POST /owners/orders/{order_id}/refund', { params: { order_id: order.id } }),
-            )
-          }
+          run={() => ask('POST /owners/orders/{order_id}/refund', { params: { order_id: order.id } })}
         >
           {`Refund all that is left, ${rest}`}
-        </HoldButton>
+        </HeldAct>
       )}
     </Card>
   )
@@ -109,13 +105,12 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
   const most = qty - refunded_quantity
   const [chosen, setUnits] = useState(1)
   const units = Math.min(chosen, most)
-  const refund = (): void =>
-    void act(`Refund ${counted(units, 'unit')} of ${name}`, () =>
-      ask('POST /owners/orders/{order_id}/items/{product_id}/refund', {
-        params: { order_id: order.id, product_id: Number(productUPC) },
-        body: { quantity: units },
-      }),
-    )
+  const refund = () =>
+    ask('POST /owners/orders/{order_id}/items/{product_id}/refund', {
+      params: { order_id: order.id, product_id: Number(productUPC) },
+      body: { quantity: units },
+    })
+  const what = `Refund ${counted(units, 'unit')}`
   return (
     <li class="flex gap-3" data-item={productUPC}>
       {image_url !== '' && <img src={imageAt(image_url)} alt="" class="size-12 object-contain rounded" />}
@@ -142,13 +137,9 @@ function Item({ order, item, isRefundable }: ItemProps): JSX.Element {
                 ))}
               </select>
             )}
-            <HoldButton
-              class="btn-sm min-h-9"
-              label={`Refund ${counted(units, 'unit')} of ${name}`}
-              onHeld={refund}
-            >
-              {`Refund ${counted(units, 'unit')}`}
-            </HoldButton>
+            <HeldAct does={`${what} of ${name}`} run={refund}>
+              {what}
+            </HeldAct>
           </div>
         )}
       </div>
@@ -168,15 +159,14 @@ function FailedRefunds({ order }: { order: OrderEvidence }): JSX.Element | null 
         be undone.
       </p>
       {can('orders:write', hub_id) && (
-        <Field label="How the customer was paid. Fill this in to record it.">
-          <input
-            class="input"
-            maxLength={200}
-            placeholder="Cash at the hub"
-            value={reason}
-            onInput={({ currentTarget }) => setReason(currentTarget.value)}
-          />
-        </Field>
+        <Input
+          label="How the customer was paid. Fill this in to record it."
+          class="input"
+          maxLength={200}
+          placeholder="Cash at the hub"
+          value={reason}
+          onInput={({ currentTarget }) => setReason(currentTarget.value)}
+        />
       )}
       <ul class="grid gap-2 mt-2">
         {failed.map(({ refund_id, amount, failure_reason }) => {
@@ -185,19 +175,17 @@ function FailedRefunds({ order }: { order: OrderEvidence }): JSX.Element | null 
             <li key={refund_id} data-failed={refund_id}>
               {money(amount, currency)}: {failure_reason?.replaceAll('_', ' ') ?? 'no reason is known'}{' '}
               {can('orders:write', hub_id) && reason.trim() !== '' && (
-                <HoldButton
-                  class="btn-sm min-h-9"
-                  onHeld={() =>
-                    void act(text, () =>
-                      ask('POST /owners/orders/{order_id}/refunds/settle', {
-                        params: { order_id: id },
-                        body: { refund_ids: [refund_id], amount, reason: reason.trim() },
-                      }),
-                    )
+                <HeldAct
+                  does={text}
+                  run={() =>
+                    ask('POST /owners/orders/{order_id}/refunds/settle', {
+                      params: { order_id: id },
+                      body: { refund_ids: [refund_id], amount, reason: reason.trim() },
+                    })
                   }
                 >
                   {text}
-                </HoldButton>
+                </HeldAct>
               )}
             </li>
           )
@@ -219,17 +207,14 @@ function Bins({ order }: { order: OrderEvidence }): JSX.Element | null {
       </p>
       <div class="flex flex-wrap gap-2">
         {bins.map((bin) => (
-          <HoldButton
+          <HeldAct
             key={bin}
             class="btn-primary min-h-11"
-            onHeld={() =>
-              void act(`Open bin ${bin}`, () =>
-                ask('POST /owners/controls/open_bin', { query: { hub, bin, confirm: false } }),
-              )
-            }
+            does={`Open bin ${bin}`}
+            run={() => ask('POST /owners/controls/open_bin', { query: { hub, bin, confirm: false } })}
           >
             {`Open bin ${bin}`}
-          </HoldButton>
+          </HeldAct>
         ))}
       </div>
     </Card>

@@ -1,17 +1,16 @@
-import { Download, Search } from 'lucide'
+import { Search } from 'lucide'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { OwnerOrder } from '../../../protocol/contract/owner-orders.ts'
 import { OrderStatus, type OrderStatusName, orderStatusName } from '../../../protocol/model/order-status.ts'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { attempt } from '../../../protocol/ui/notices.tsx'
 import { address, go, setQuery } from './address.ts'
 import { useData } from './data.ts'
 import { money, time, title } from './format.ts'
 import { readHubFacts, useHubs } from './hubs.ts'
-import { Card, Field, Heading, HubSelect, Link, Loaded, Nothing } from './parts.tsx'
-import { ask, saveCsv } from './session.ts'
+import { Card, ExportButton, Field, Heading, HubSelect, Input, Link, Loaded, Nothing } from './parts.tsx'
+import { ask } from './session.ts'
 
 const PAGE = 30
 
@@ -89,16 +88,10 @@ export function OrdersPage(): JSX.Element {
           class="grid gap-2 grid-cols-2 lg:grid-cols-[1fr_2fr_auto_auto_auto_auto] items-end"
           onSubmit={search}
         >
-          <HubSelect value={filter.hub} onPick={(id) => setQuery({ hub: String(id ?? '') })} />
-          <Field label="Number, name, UPC">
-            <input name="search" type="search" class="input w-full" defaultValue={filter.search} />
-          </Field>
-          <Field label="From">
-            <input name="from" type="date" class="input w-full" defaultValue={filter.from} />
-          </Field>
-          <Field label="To">
-            <input name="to" type="date" class="input w-full" defaultValue={filter.to} />
-          </Field>
+          <HubSelect value={filter.hub} />
+          <Input label="Number, name, UPC" name="search" type="search" defaultValue={filter.search} />
+          <Input label="From" name="from" type="date" defaultValue={filter.from} />
+          <Input label="To" name="to" type="date" defaultValue={filter.to} />
           <Field label="State">
             <select name="status" class="select w-full">
               <option value="">Any state</option>
@@ -138,9 +131,11 @@ export function OrdersPage(): JSX.Element {
                 </button>
               )}
               {filter.hub !== undefined && orders.length > 0 && (
-                <button class="btn btn-sm" onClick={() => void exportOrders(filter)}>
-                  <Icon icon={Download} /> Export as CSV
-                </button>
+                <ExportButton
+                  path="/owners/hubs/all_orders_paginated"
+                  query={queryOf({ ...filter, hub: filter.hub })}
+                  file="orders.csv"
+                />
               )}
             </div>
           </Card>
@@ -148,15 +143,6 @@ export function OrdersPage(): JSX.Element {
       </Loaded>
     </>
   )
-}
-
-function exportOrders(filter: Filter): Promise<void> {
-  const fields = Object.entries(queryOf({ ...filter, hub: filter.hub! })).map(([name, value]) => [
-    name,
-    String(value),
-  ])
-  const query = new URLSearchParams(fields).toString()
-  return attempt('Export', () => saveCsv(`/owners/hubs/all_orders_paginated?${query}`, 'orders.csv'))
 }
 
 const badges: Readonly<Record<string, string>> = {

@@ -1,11 +1,14 @@
-import { CircleAlert, CircleCheck, Info, TriangleAlert } from 'lucide'
-import type { ComponentChildren, JSX } from 'preact'
+import { CircleAlert, CircleCheck, Download, Info, TriangleAlert } from 'lucide'
+import type { ComponentChildren, InputHTMLAttributes, JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../../../protocol/ui/icon.tsx'
+import { textsOf } from '../../../protocol/ui/form.ts'
+import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { attempt } from '../../../protocol/ui/notices.tsx'
-import { go, headingDrawn, hrefOf } from './address.ts'
+import { go, headingDrawn, hrefOf, setQuery } from './address.ts'
 import { type Data, refresh } from './data.ts'
 import { useHubs } from './hubs.ts'
+import { saveCsv } from './session.ts'
 
 /** Parts that several pages use. */
 
@@ -133,6 +136,71 @@ export const act = async (what: string, work: () => Promise<unknown>): Promise<v
   refresh()
 }
 
+interface HeldActProps {
+  /** Name of the act, for its result. */
+  does: string
+  run: () => Promise<unknown>
+  /** Name of the button, if it differs. */
+  label?: string
+  class?: string
+  children: string
+}
+
+/** A button that the person must hold. It executes a write. */
+export const HeldAct = ({ does, run, label = does, class: more, children }: HeldActProps): JSX.Element => (
+  <HoldButton class={more ?? 'btn-sm min-h-9'} label={label} onHeld={() => void act(does, run)}>
+    {children}
+  </HoldButton>
+)
+
+/** The texts of a form, by the names of its fields. */
+export type Texts = ReturnType<typeof textsOf>
+
+interface ActFormProps {
+  class: string
+  /** Name of the act, for its result. */
+  does: (texts: Texts) => string
+  run: (texts: Texts, given: FormData) => Promise<unknown>
+  children: ComponentChildren
+}
+
+/** A form that executes a write, and is empty again afterwards. */
+export const ActForm = ({ class: more, does, run, children }: ActFormProps): JSX.Element => (
+  <form
+    class={more}
+    onSubmit={(event) => {
+      const form = event.currentTarget
+      const texts = textsOf(event)
+      const given = new FormData(form)
+      void act(does(texts), async () => {
+        await run(texts, given)
+        form.reset()
+      })
+    }}
+  >
+    {children}
+  </form>
+)
+
+/** Saves a list, all of it, as CSV. */
+export function ExportButton({
+  path,
+  query,
+  file,
+}: {
+  path: string
+  query: object
+  file: string
+}): JSX.Element {
+  const texts = Object.entries(query).map(([name, value]) => [name, String(value)])
+  const address = `${path}?${new URLSearchParams(texts).toString()}`
+  return (
+    <button class="btn btn-sm" onClick={() => void attempt('Export', () => saveCsv(address, file))}>
+      <Icon icon={Download} /> Export as CSV
+    </button>
+  )
+}
+
 /** Names the time zone of the times on a page. */
 export const ZoneNote = ({ zone }: { zone: string | undefined }): JSX.Element | null =>
   zone === undefined ? null : (
@@ -149,23 +217,28 @@ export const Field = ({ label, children }: { label: string; children: ComponentC
   </label>
 )
 
+/** An input with its label. */
+export const Input = ({ label, ...input }: { label: string } & InputHTMLAttributes): JSX.Element => (
+  <Field label={label}>
+    <input class="input w-full" {...input} />
+  </Field>
+)
+
 interface HubSelectProps {
   value: number | undefined
-  onPick: (id: number | undefined) => void
   /** Text of the choice of all hubs; absent if one hub is needed. */
   all?: string
 }
 
-export function HubSelect({ value, onPick, all }: HubSelectProps): JSX.Element {
+/** Chooses the hub of a page, which its address names. */
+export function HubSelect({ value, all }: HubSelectProps): JSX.Element {
   const { data: hubs = [] } = useHubs()
   return (
     <Field label="Hub">
       <select
         class="select w-full"
         value={value ?? ''}
-        onChange={({ currentTarget }) =>
-          onPick(currentTarget.value === '' ? undefined : Number(currentTarget.value))
-        }
+        onChange={({ currentTarget }) => setQuery({ hub: currentTarget.value })}
       >
         {all !== undefined && <option value="">{all}</option>}
         {hubs.map(({ id, name }) => (

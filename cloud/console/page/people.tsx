@@ -2,19 +2,28 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Key } from '../../../protocol/contract/owner-people.ts'
 import { isScope, roleNames, roleScopes, type RoleName } from '../../../protocol/model/scopes.ts'
-import { textsOf } from '../../../protocol/ui/form.ts'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Contacts } from './contacts.tsx'
 import { useData } from './data.ts'
 import { time } from './format.ts'
 import { useHubs, useZone } from './hubs.ts'
-import { act, Card, Field, Heading, Loaded, Nothing, ZoneNote } from './parts.tsx'
+import {
+  ActForm,
+  Card,
+  Field,
+  Heading,
+  HeldAct,
+  Input,
+  Loaded,
+  Nothing,
+  ZoneNote,
+  type Texts,
+} from './parts.tsx'
 import { hubWords, roleChoices, scopeWords } from './role-words.ts'
 import { Secret } from './secret.tsx'
 import { ask, can } from './session.ts'
 
 /** The chosen hubs of a form. */
-const chosenHubs = (form: HTMLFormElement): number[] => new FormData(form).getAll('hub').map(Number)
+const chosenHubs = (given: FormData): number[] => given.getAll('hub').map(Number)
 
 /** Hubs to choose, all of them at first. */
 function HubBoxes(): JSX.Element {
@@ -53,15 +62,8 @@ const LINE = 'border-b border-base-300 py-2 flex flex-wrap gap-x-3 items-center'
 export function PeoplePage(): JSX.Element {
   const found = useData(() => ask('GET /owners/people'), ['people'])
   const zone = useZone()
-  function grant(event: SubmitEvent): void {
-    const { identity = '', role } = textsOf(event)
-    const form = event.currentTarget as HTMLFormElement
-    void act(`Give the role to ${identity}`, async () => {
-      const body = { identity, role: role as RoleName, hub_ids: chosenHubs(form) }
-      await ask('POST /owners/people', { body })
-      form.reset()
-    })
-  }
+  const grant = ({ identity = '', role }: Texts, given: FormData) =>
+    ask('POST /owners/people', { body: { identity, role: role as RoleName, hub_ids: chosenHubs(given) } })
   return (
     <>
       <Heading text="People" />
@@ -78,17 +80,13 @@ export function PeoplePage(): JSX.Element {
                     {role}, {hubWords(hubs)} <span class="quiet text-sm">since {time(created_at, zone)}</span>
                   </span>
                   {can('people:write') && (
-                    <HoldButton
-                      class="btn-sm min-h-9"
+                    <HeldAct
+                      does={`Remove the role of ${name ?? identity}`}
                       label={`Remove the role ${role} of ${name ?? identity}`}
-                      onHeld={() =>
-                        void act(`Remove the role of ${name ?? identity}`, () =>
-                          ask('DELETE /owners/people/{role_id}', { params: { role_id: id } }),
-                        )
-                      }
+                      run={() => ask('DELETE /owners/people/{role_id}', { params: { role_id: id } })}
                     >
                       Remove the role
-                    </HoldButton>
+                    </HeldAct>
                   )}
                 </li>
               ))}
@@ -100,13 +98,15 @@ export function PeoplePage(): JSX.Element {
       <Contacts zone={zone} />
       {can('people:write') && (
         <Card title="Give a role to a person of the identity provider" class="mt-3" name="new">
-          <form class="grid gap-3 max-w-xl" onSubmit={grant}>
-            <Field label="Identity at the identity provider (sub)">
-              <input name="identity" class="input w-full" required maxLength={255} />
-            </Field>
+          <ActForm
+            class="grid gap-3 max-w-xl"
+            does={({ identity }) => `Give the role to ${identity}`}
+            run={grant}
+          >
+            <Input label="Identity at the identity provider (sub)" name="identity" required maxLength={255} />
             <RoleFields />
             <button class="btn btn-primary justify-self-start">Give the role</button>
-          </form>
+          </ActForm>
         </Card>
       )}
     </>
@@ -117,19 +117,15 @@ export function PeoplePage(): JSX.Element {
 function Invitations({ zone }: { zone: string | undefined }): JSX.Element {
   const found = useData(() => ask('GET /owners/people/invitations'), ['invitations'])
   const [link, setLink] = useState<string | null>(null)
-  function invite(event: SubmitEvent): void {
-    const { name = '', email = '', role } = textsOf(event)
-    const form = event.currentTarget as HTMLFormElement
-    void act(`Invite ${name}`, async () => {
-      const body = {
-        name,
-        role: role as RoleName,
-        hub_ids: chosenHubs(form),
-        ...(email !== '' && { email }),
-      }
-      setLink((await ask('POST /owners/people/invitations', { body })).url)
-      form.reset()
-    })
+  async function invite(texts: Texts, given: FormData): Promise<void> {
+    const { name = '', email = '', role } = texts
+    const body = {
+      name,
+      role: role as RoleName,
+      hub_ids: chosenHubs(given),
+      ...(email !== '' && { email }),
+    }
+    setLink((await ask('POST /owners/people/invitations', { body })).url)
   }
   return (
     <>
@@ -146,19 +142,16 @@ function Invitations({ zone }: { zone: string | undefined }): JSX.Element {
                   </span>
                 </span>
                 {can('people:write') && (
-                  <HoldButton
-                    class="btn-sm min-h-9"
-                    label={`Withdraw the invitation of ${name}`}
-                    onHeld={() =>
-                      void act(`Withdraw the invitation of ${name}`, () =>
-                        ask('DELETE /owners/people/invitations/{invitation_id}', {
-                          params: { invitation_id: id },
-                        }),
-                      )
+                  <HeldAct
+                    does={`Withdraw the invitation of ${name}`}
+                    run={() =>
+                      ask('DELETE /owners/people/invitations/{invitation_id}', {
+                        params: { invitation_id: id },
+                      })
                     }
                   >
                     Withdraw
-                  </HoldButton>
+                  </HeldAct>
                 )}
               </li>
             ))}
@@ -168,16 +161,17 @@ function Invitations({ zone }: { zone: string | undefined }): JSX.Element {
       {can('people:write') && (
         <Card title="Invite a person" class="mt-3" name="invite">
           <Secret of="invitation" what="Link" value={link} />
-          <form class="grid gap-3 max-w-xl" onSubmit={invite}>
-            <Field label="Name">
-              <input name="name" class="input w-full" required maxLength={100} />
-            </Field>
-            <Field label="Mail address (without one, you pass the link on)">
-              <input name="email" type="email" class="input w-full" maxLength={254} />
-            </Field>
+          <ActForm class="grid gap-3 max-w-xl" does={({ name }) => `Invite ${name}`} run={invite}>
+            <Input label="Name" name="name" required maxLength={100} />
+            <Input
+              label="Mail address (without one, you pass the link on)"
+              name="email"
+              type="email"
+              maxLength={254}
+            />
             <RoleFields />
             <button class="btn btn-primary justify-self-start">Invite</button>
-          </form>
+          </ActForm>
         </Card>
       )}
     </>
@@ -195,15 +189,10 @@ export function KeysPage(): JSX.Element {
   const found = useData(() => ask('GET /owners/keys'), ['keys'])
   const zone = useZone()
   const [secret, setSecret] = useState<string | null>(null)
-  function create(event: SubmitEvent): void {
-    const { name = '' } = textsOf(event)
-    const form = event.currentTarget as HTMLFormElement
-    void act(`Issue the key “${name}”`, async () => {
-      const scopes = new FormData(form).getAll('scope') as (typeof roleScopes)['owner'][number][]
-      const body = { name, scopes: scopes as never[], hub_ids: chosenHubs(form) }
-      setSecret((await ask('POST /owners/keys', { body })).api_key)
-      form.reset()
-    })
+  async function create({ name = '' }: Texts, given: FormData): Promise<void> {
+    const scopes = given.getAll('scope') as (typeof roleScopes)['owner'][number][]
+    const body = { name, scopes: scopes as never[], hub_ids: chosenHubs(given) }
+    setSecret((await ask('POST /owners/keys', { body })).api_key)
   }
   return (
     <>
@@ -224,10 +213,8 @@ export function KeysPage(): JSX.Element {
       </Loaded>
       {can('people:write') && (
         <Card title="Issue a key" class="mt-3" name="new">
-          <form class="grid gap-3" onSubmit={create}>
-            <Field label="Name">
-              <input name="name" class="input w-full max-w-xl" required maxLength={100} />
-            </Field>
+          <ActForm class="grid gap-3" does={({ name }) => `Issue the key “${name}”`} run={create}>
+            <Input label="Name" name="name" class="input w-full max-w-xl" required maxLength={100} />
             <fieldset class="grid gap-x-4 sm:grid-cols-2 xl:grid-cols-3">
               <legend class="text-sm">Rights</legend>
               {roleScopes.owner.map((scope) => (
@@ -247,7 +234,7 @@ export function KeysPage(): JSX.Element {
             </fieldset>
             <HubBoxes />
             <button class="btn btn-primary justify-self-start">Issue the key</button>
-          </form>
+          </ActForm>
         </Card>
       )}
     </>
@@ -275,15 +262,12 @@ function KeyLine({ apiKey, zone }: { apiKey: Key; zone: string | undefined }): J
         </details>
       </span>
       {can('people:write') && revoked_at === null && (
-        <HoldButton
-          class="btn-sm min-h-9"
-          label={`Revoke ${name}`}
-          onHeld={() =>
-            void act(`Revoke ${name}`, () => ask('DELETE /owners/keys/{prefix}', { params: { prefix } }))
-          }
+        <HeldAct
+          does={`Revoke ${name}`}
+          run={() => ask('DELETE /owners/keys/{prefix}', { params: { prefix } })}
         >
           Revoke
-        </HoldButton>
+        </HeldAct>
       )}
     </li>
   )

@@ -1,17 +1,14 @@
-import { Download } from 'lucide'
 import type { JSX } from 'preact'
 import type { GroupBy } from '../../../protocol/contract/owner-reports.ts'
 import type { Api } from '../../../protocol/client/client.ts'
 import { unitsOf } from '../../../protocol/model/money.ts'
-import { Icon } from '../../../protocol/ui/icon.tsx'
-import { attempt } from '../../../protocol/ui/notices.tsx'
 import { address, setQuery } from './address.ts'
 import { useData } from './data.ts'
 import { addDays, money, title, today } from './format.ts'
 import { useHubFacts } from './hubs.ts'
-import { Card, Field, Figure, Heading, HubSelect, Loaded, Nothing } from './parts.tsx'
+import { Card, ExportButton, Figure, Heading, HubSelect, Input, Loaded, Nothing } from './parts.tsx'
 import { Plot, plotColors } from './plot.tsx'
-import { ask, saveCsv } from './session.ts'
+import { ask } from './session.ts'
 
 type Report = Api['GET /owners/sales']['answer']
 
@@ -43,36 +40,24 @@ function Sales({ day, hub }: { day: string; hub: number | undefined }): JSX.Elem
     group_by: group,
   }
   const report = useData(() => ask('GET /owners/sales', { query }), [query])
-  const save = (): void => {
-    const fields = Object.entries(query).map(([name, value]) => [name, String(value)])
-    void attempt('Export', () =>
-      saveCsv(
-        `/owners/sales?${new URLSearchParams(fields).toString()}`,
-        `sales-${query.from}-${query.to}.csv`,
-      ),
-    )
-  }
   return (
     <>
       <Heading text="Sales">
-        <button class="btn btn-sm" onClick={save}>
-          <Icon icon={Download} /> Export as CSV
-        </button>
+        <ExportButton path="/owners/sales" query={query} file={`sales-${query.from}-${query.to}.csv`} />
       </Heading>
       <Card class="mb-3">
         <div class="grid gap-2 grid-cols-2 md:grid-cols-3 items-end mb-2">
           <div class="col-span-2 md:col-span-1">
-            <HubSelect value={hub} all="All hubs" onPick={(id) => setQuery({ hub: String(id ?? '') })} />
+            <HubSelect value={hub} all="All hubs" />
           </div>
           {(['from', 'to'] as const).map((name) => (
-            <Field key={name} label={name === 'from' ? 'From' : 'To'}>
-              <input
-                type="date"
-                class="input w-full"
-                value={query[name]}
-                onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
-              />
-            </Field>
+            <Input
+              key={name}
+              label={name === 'from' ? 'From' : 'To'}
+              type="date"
+              value={query[name]}
+              onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
+            />
           ))}
         </div>
         <div class="flex flex-wrap gap-1" role="group" aria-label="Range">

@@ -1,4 +1,4 @@
-import { computed, signal } from '@preact/signals'
+import { signal } from '@preact/signals'
 import { createClient, type Api, type Failure } from '../../../protocol/client/client.ts'
 import type { Args, Endpoint, ItemOf, Paged } from '../../../protocol/client/types.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
@@ -34,7 +34,6 @@ export const can = (scope: Scope, hub?: number): boolean =>
     ({ role, hubs }) =>
       roleScopes[role].includes(scope) && (hub === undefined || hubs === '*' || hubs.includes(hub)),
   )
-export const isOwner = computed(() => (session.value?.roles ?? []).some(({ role }) => role === 'owner'))
 
 export const csrf = (): string => session.peek()?.csrf ?? ''
 

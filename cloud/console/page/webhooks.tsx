@@ -1,12 +1,21 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Delivery, WebhookEndpoint } from '../../../protocol/contract/owner-webhooks.ts'
-import { textsOf } from '../../../protocol/ui/form.ts'
-import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { useData } from './data.ts'
 import { time, title } from './format.ts'
 import { useZone } from './hubs.ts'
-import { act, Card, Field, Heading, Loaded, Nothing, ZoneNote } from './parts.tsx'
+import {
+  act,
+  ActForm,
+  Card,
+  Heading,
+  HeldAct,
+  Input,
+  Loaded,
+  Nothing,
+  ZoneNote,
+  type Texts,
+} from './parts.tsx'
 import { Secret } from './secret.tsx'
 import { all, ask, can } from './session.ts'
 
@@ -40,36 +49,30 @@ export function WebhooksPage(): JSX.Element {
 type OnSecret = (secret: string) => void
 
 function NewWebhook({ onSecret }: { onSecret: OnSecret }): JSX.Element {
-  function add(event: SubmitEvent): void {
-    const { url = '', description = '', types = '' } = textsOf(event)
+  async function add(texts: Texts): Promise<void> {
+    const { url = '', description = '', types = '' } = texts
     const event_types = types.split(/[\s,]+/).filter((type) => type !== '') as WebhookEndpoint['event_types']
-    const form = event.currentTarget as HTMLFormElement
-    void act('Add the webhook', async () => {
-      const made = await ask('POST /owners/webhooks', {
-        body: {
-          url,
-          description: description === '' ? null : description,
-          event_types: event_types.length > 0 ? event_types : ['*'],
-        },
-      })
-      onSecret(made.secret)
-      form.reset()
+    const made = await ask('POST /owners/webhooks', {
+      body: {
+        url,
+        description: description === '' ? null : description,
+        event_types: event_types.length > 0 ? event_types : ['*'],
+      },
     })
+    onSecret(made.secret)
   }
   return (
     <Card title="Add a webhook" name="new">
-      <form class="grid gap-2 md:grid-cols-[2fr_1fr_1fr_auto] items-end" onSubmit={add}>
-        <Field label="Address (https)">
-          <input name="url" type="url" class="input w-full" required />
-        </Field>
-        <Field label="Description (optional)">
-          <input name="description" class="input w-full" />
-        </Field>
-        <Field label="Types of events (empty: all)">
-          <input name="types" class="input w-full" placeholder="order.paid, alarm.raised" />
-        </Field>
+      <ActForm
+        class="grid gap-2 md:grid-cols-[2fr_1fr_1fr_auto] items-end"
+        does={() => 'Add the webhook'}
+        run={add}
+      >
+        <Input label="Address (https)" name="url" type="url" required />
+        <Input label="Description (optional)" name="description" />
+        <Input label="Types of events (empty: all)" name="types" placeholder="order.paid, alarm.raised" />
         <button class="btn btn-primary">Add</button>
-      </form>
+      </ActForm>
     </Card>
   )
 }
@@ -109,35 +112,27 @@ function Webhook({ webhook, onSecret }: { webhook: WebhookEndpoint; onSecret: On
             >
               Send a test event
             </button>
-            <HoldButton
-              class="btn-sm min-h-9"
-              onHeld={() =>
-                void act(isOn ? 'Disable it' : 'Enable it', () =>
-                  ask('PUT /owners/webhooks/{webhook_id}', { params, body: replace }),
-                )
-              }
+            <HeldAct
+              does={isOn ? 'Disable it' : 'Enable it'}
+              run={() => ask('PUT /owners/webhooks/{webhook_id}', { params, body: replace })}
             >
               {isOn ? 'Disable' : 'Enable'}
-            </HoldButton>
-            <HoldButton
-              class="btn-sm min-h-9"
-              onHeld={() =>
-                void act('Give it a new secret', async () => {
-                  const answer = await ask('POST /owners/webhooks/{webhook_id}/rotate-secret', { params })
-                  onSecret(answer.secret)
-                })
-              }
+            </HeldAct>
+            <HeldAct
+              does="Give it a new secret"
+              run={async () => {
+                const answer = await ask('POST /owners/webhooks/{webhook_id}/rotate-secret', { params })
+                onSecret(answer.secret)
+              }}
             >
               Give it a new secret
-            </HoldButton>
-            <HoldButton
-              class="btn-sm min-h-9"
-              onHeld={() =>
-                void act('Delete the webhook', () => ask('DELETE /owners/webhooks/{webhook_id}', { params }))
-              }
+            </HeldAct>
+            <HeldAct
+              does="Delete the webhook"
+              run={() => ask('DELETE /owners/webhooks/{webhook_id}', { params })}
             >
               Delete
-            </HoldButton>
+            </HeldAct>
           </>
         )}
       </div>

@@ -15,7 +15,7 @@ import {
   type ResolveCredential,
 } from '../credentials/resolve.ts'
 import { holderOf, networkOf, type Budgets } from '../limits/budgets.ts'
-import { heldStream } from '../limits/held-stream.ts'
+import { heldStream, watchedStream } from '../limits/relayed-stream.ts'
 import type { SpentTime } from '../limits/spent-time.ts'
 import type { StoredAnswers } from '../limits/stored-answers.ts'
 import type { Media } from '../media/media.ts'
@@ -35,7 +35,6 @@ import {
   type ReceivedBody,
 } from './receive.ts'
 import { sessionSecretOf } from './session-cookie.ts'
-import { watchedStream } from './watched-stream.ts'
 import { compressed, validated } from './web.ts'
 import { idempotencyKeyOf, readQuery, requireUtf8, validate, type ParsedParts } from './validate.ts'
 

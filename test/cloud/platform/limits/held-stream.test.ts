@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { heldStream } from '../../../../cloud/platform/limits/held-stream.ts'
+import { heldStream } from '../../../../cloud/platform/limits/relayed-stream.ts'
 import { Budget, type Holder } from '../../../../protocol/model/budget.ts'
 
 const budgetOf = (total: number, user: number) =>

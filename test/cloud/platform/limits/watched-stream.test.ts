@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { watchedStream } from '../../../../cloud/platform/http/watched-stream.ts'
+import { watchedStream } from '../../../../cloud/platform/limits/relayed-stream.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 
 /** A source that sends chunks on request, checked every second. */
