@@ -13,7 +13,7 @@ import type { HubCore } from './core/hub-core.ts'
 import type { CoreDesired, DesiredStates } from './desired/desired-states.ts'
 import { createControllers, type Controllers } from './hardware/controllers.ts'
 import { createInbox } from './journal/inbox.ts'
-import { createOutbox, type Outbox } from './journal/outbox.ts'
+import { JournalOutbox, type Outbox } from './journal/outbox.ts'
 import type { Store } from './journal/store.ts'
 import type { HubSettings } from '../protocol/settings/hub-limits.ts'
 import { Sync } from './sync/sync.ts'
@@ -58,7 +58,7 @@ export interface Hub {
 /** A hub's service, composed of its parts; all external access is a parameter. */
 export function createHub(options: HubOptions): Hub {
   const { runtime, log, store, hardware, openPort, gpio, openTransport, checkpoint, settings } = options
-  const outbox = createOutbox(store, runtime, settings.outbox)
+  const outbox = new JournalOutbox(store, runtime, settings.outbox)
   const software = options.software ?? 'larder-edge'
   const inbox = createInbox(store, runtime, log, {
     software,

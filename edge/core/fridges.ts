@@ -4,9 +4,9 @@ import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
 import type { FridgeRow } from '../journal/tables.ts'
 import { isUsable, type Context } from './context.ts'
 import { unknownFridge, type FridgeState } from './devices.ts'
-import type { FridgeReading } from './hub-core.ts'
 import { fridgeDevice } from './layout.ts'
 import { setAlarm } from './ledger.ts'
+import type { FridgeReading } from './summaries.ts'
 import { isFrozen, newThermometer, proofOf } from './thermometer.ts'
 
 /**

@@ -10,68 +10,16 @@ import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Location } from '../../protocol/model/location.ts'
 import type { ControllerEvents } from '../hardware/controllers.ts'
-import type { Fact } from '../journal/facts.ts'
+import type { Fact, Held } from '../journal/facts.ts'
 import type { LeaveOut } from '../journal/inbox.ts'
-
-/** An operation with unknown outcome (I1), for a person to resolve. */
-export interface UnknownOperation {
-  operation_id: string
-  device: string
-  action: string
-  location: Location | null
-  product_id: number | null
-  order_id: string | null
-  /** The order number that people use. */
-  order_number: number | null
-  line_id: number | null
-  /** Cloud time of the intent, milliseconds. */
-  at: number
-}
-
-export interface OrderSummary {
-  order_id: string
-  order_number: number
-  phase: string
-  bins: number[]
-  lines: { line_id: number; product_id: number; quantity: number; dropped: number; doubtful: number }[]
-}
-
-/** A cloud entry that this hub could not apply (I8). */
-export interface DeadLetterSummary {
-  id: number
-  /** `config`, `order.queued`, …; null if the entry has none. */
-  kind: string | null
-  error: string
-  /** The entry as received, JSON text. */
-  body: string
-  /** The hub's wall clock, milliseconds since the Unix epoch. */
-  at: number
-}
-
-export interface FacingStock {
-  product_id: number
-  /** The product's name and barcode; null if the cloud has not sent them. */
-  name: string | null
-  upc: string | null
-  location: Location
-  primary: boolean
-  quantity: number
-  /** Units that the row holds; 0 if the hub's hardware has no such row. */
-  capacity: number
-  /** Why the row does not sell: the controller's fault, `unknown`, `disabled` or `shutoff`; null if it sells. */
-  blocked: string | null
-}
-
-/** The reading of a fridge's probe. */
-export interface FridgeReading {
-  fridge_number: number
-  /** Degrees Celsius; null without a valid reading. */
-  celsius: number | null
-  /** Whole minutes since the last plausible reading; null if there was none since the hub's start. */
-  age_min: number | null
-  /** Why there is no valid reading. */
-  why: string | null
-}
+import type {
+  AlarmSummary,
+  DeadLetterSummary,
+  FacingStock,
+  FridgeReading,
+  OrderSummary,
+  UnknownOperation,
+} from './summaries.ts'
 
 export type LocalRefusal =
   'not_found' | 'not_unknown' | 'invalid' | 'invalid_quantity' | 'not_now' | 'unavailable'
@@ -179,11 +127,11 @@ export interface HubCore {
   hold(what: 'orders' | number, isHeld: boolean, by?: LocalActor): LocalOutcome
   /** A person restarts the service. */
   noteRestart(by?: LocalActor): void
-  held(): { orders: boolean; bins: number[] }
+  held(): Held
   /** The people who may use the hub's page, from the cloud's configuration. */
   people(): readonly PersonAtHub[]
-  /** Open alarms as reported to the cloud. `raised_at`: cloud time, milliseconds. */
-  alarms(): { code: string; subject: string; detail: string | null; raised_at: number }[]
+  /** Open alarms as reported to the cloud. */
+  alarms(): AlarmSummary[]
   /**
    * Assigns the board on a controller's line to this hub, although it is new or belongs to another hub. Its
    * memory is erased.

@@ -13,16 +13,14 @@ import {
 } from '../../protocol/model/subject.ts'
 import type { Context } from './context.ts'
 import { confirmFridge, shutFridges } from './fridges.ts'
+import type { Entered, LocalOutcome, LocalRefusal } from './hub-core.ts'
 import type {
-  Entered,
+  AlarmSummary,
+  DeadLetterSummary,
   FacingStock,
-  HubCore,
-  LocalOutcome,
-  LocalRefusal,
   OrderSummary,
   UnknownOperation,
-  DeadLetterSummary,
-} from './hub-core.ts'
+} from './summaries.ts'
 import { settleManually } from './operations/outcomes.ts'
 import { progressOf } from './orders/orders.ts'
 import { takeOver } from './recovery/controllers.ts'
@@ -159,7 +157,7 @@ export const noteRestart = (context: Context, by?: LocalActor): void =>
   void context.handle(() => reportLocal(context, 'restart_service', HUB_SUBJECT, { by }))
 
 /** All open alarms, and a current storage failure, which cannot be in the journal. */
-export function alarmsOf(context: Context): ReturnType<HubCore['alarms']> {
+export function alarmsOf(context: Context): AlarmSummary[] {
   const { state, store, cloud } = context
   const fault = store.failure()
   context.failingSince = fault && (context.failingSince ?? cloud.now())
@@ -167,7 +165,7 @@ export function alarmsOf(context: Context): ReturnType<HubCore['alarms']> {
 }
 
 /** A failure of the storage as the hub's page shows it. `at`: milliseconds since the Unix epoch. */
-export const storageAlarm = (fault: StorageFault, at: number): ReturnType<HubCore['alarms']>[number] => ({
+export const storageAlarm = (fault: StorageFault, at: number): AlarmSummary => ({
   code: storageText(fault.reason).alarm,
   subject: HUB_SUBJECT,
   detail: storageSentence(fault),

@@ -13,6 +13,7 @@ import type {
 } from '../../protocol/serial/frames.ts'
 import type { OpenLinePort } from '../../protocol/serial/line-port.ts'
 import type { CommandRefusal, FirmwareRequest } from './link-state.ts'
+import type { LinkSummary } from './link-summary.ts'
 import type { LinkSettings } from '../../protocol/settings/hub-limits.ts'
 import { SerialLink } from './serial-link.ts'
 
@@ -110,17 +111,6 @@ export interface ControllerEvents {
   onFirmware?(controllerId: string, firmware: FrameBody<'FW'>): void
   /** The controller took a request of SPEC §12, or refused it (`why`). */
   onAnswered?(controllerId: string, request: FirmwareRequest, why: Refusal | undefined): void
-}
-
-export interface LinkSummary {
-  controller: string
-  port: string
-  up: boolean
-  firmware: string | null
-  /** The controller's version of the serial protocol; null while it is not up. */
-  protocol: number | null
-  /** The last failure of the port or line, if the controller is not up; null while it is up. */
-  reason: string | null
 }
 
 export interface Controllers {

@@ -19,54 +19,8 @@ export interface OutboxSlice {
   oldest: number
 }
 
-export interface Outbox {
-  /**
-   * Adds an entry. Ledger: in the current transaction, or its own. Telemetry: in memory until `flush`. A
-   * state or alarm in the ledger replaces an earlier entry of the same subject that was never read. So a
-   * sensor that changes constantly while the cloud is away needs no more space than a single change.
-   */
-  append(stream: 'ledger', body: HubEntry): void
-  append(stream: 'telemetry', body: TelemetryEntry): void
-  position(stream: OutboxStream): SenderPosition
-  /**
-   * The entries `first` … `first + count - 1`, or fewer if there are no more. They count as sent, so they are
-   * no longer replaced.
-   */
-  read(stream: OutboxStream, first: number, count: number): OutboxSlice
-  /** The tag of entry `seq`, if the entry is stored or is the last forgotten entry. */
-  tagAt(stream: OutboxStream, seq: number): number | undefined
-  /**
-   * Deletes entries through `through`. Only for entries that the cloud acknowledged after its commit (I4).
-   *
-   * - If the disk is full, the entries stay until the next acknowledgement.
-   * - Telemetry is deleted with the next write. Ledger entries are deleted at once: otherwise a store
-   *   restored from a copy would report them again under its new epoch.
-   */
-  forget(stream: OutboxStream, through: number): void
-  /**
-   * Starts a new epoch. It begins with the entries `first`. The unacknowledged entries follow in their order,
-   * without snapshots, which are outdated. For the ledger, the caller appends the next snapshot in the same
-   * transaction, or none if no snapshot is allowed.
-   */
-  newEpoch(stream: OutboxStream, first?: readonly HubEntry[]): void
-  /** The operations with unacknowledged drops. */
-  waitingDrops(): ReadonlySet<string>
-  /** The ledger epochs that this store has used, including the current one. */
-  knownEpochs(): string[]
-  /**
-   * The store is a copy, so its ledger belongs to another history: deletes the ledger and all known epochs. A
-   * new epoch must follow.
-   */
-  disown(): void
-  /** The hub must stop selling: it could no longer store the reports of its sales. */
-  isLedgerFull(): boolean
-  /** Calls `listener` after each commit that changed a stream, except by `forget`. */
-  onAppended(listener: (stream: OutboxStream) => void): void
-  /** Corrects the times of telemetry in memory. For stored entries see `correct-times.ts`. */
-  redate(correct: (at: number) => number): void
-  /** Writes the telemetry from memory, in the current transaction if there is one. */
-  flush(): void
-}
+/** The outbox, whatever stores its entries: tests have one without a journal. */
+export type Outbox = Pick<JournalOutbox, keyof JournalOutbox>
 
 const streams = ['ledger', 'telemetry'] as const satisfies readonly OutboxStream[]
 
@@ -78,13 +32,7 @@ const parsedRow = ({ seq, body }: { seq: number; body: string }) => ({
 })
 
 /** The outbox, in the tables `outbox_ledger`, `outbox_telemetry`, `stream_positions` and `ledger_epochs`. */
-export const createOutbox = (
-  store: Store,
-  { random }: { random: Random },
-  settings: OutboxSettings = defaultOutboxSettings,
-): Outbox => new JournalOutbox(store, random, settings)
-
-class JournalOutbox implements Outbox {
+export class JournalOutbox {
   readonly #store: Store
   readonly #random: Random
   readonly #settings: OutboxSettings
@@ -98,7 +46,11 @@ class JournalOutbox implements Outbox {
   /** Sequence number of the last ledger entry that may have been sent. Entries of earlier processes count as sent. */
   #sentThrough: number
 
-  constructor(store: Store, random: Random, settings: OutboxSettings) {
+  constructor(
+    store: Store,
+    { random }: { random: Random },
+    settings: OutboxSettings = defaultOutboxSettings,
+  ) {
     this.#store = store
     this.#random = random
     this.#settings = settings
@@ -116,6 +68,13 @@ class JournalOutbox implements Outbox {
     this.#sentThrough = this.#positions.ledger.last
   }
 
+  /**
+   * Adds an entry. Ledger: in the current transaction, or its own. Telemetry: in memory until `flush`. A
+   * state or alarm in the ledger replaces an earlier entry of the same subject that was never read. So a
+   * sensor that changes constantly while the cloud is away needs no more space than a single change.
+   */
+  append(stream: 'ledger', body: HubEntry): void
+  append(stream: 'telemetry', body: TelemetryEntry): void
   append(stream: OutboxStream, body: HubEntry | TelemetryEntry): void {
     if (stream === 'telemetry') {
       this.#telemetry.push(body as TelemetryEntry)
@@ -133,6 +92,10 @@ class JournalOutbox implements Outbox {
     return this.#positions[stream]
   }
 
+  /**
+   * The entries `first` … `first + count - 1`, or fewer if there are no more. They count as sent, so they are
+   * no longer replaced.
+   */
   read(stream: OutboxStream, first: number, count: number): OutboxSlice {
     const rows = this.#tables[stream].read.all(first, count)
     if (stream === 'ledger') this.#sentThrough = Math.max(this.#sentThrough, first + rows.length - 1)
@@ -143,17 +106,30 @@ class JournalOutbox implements Outbox {
     }
   }
 
+  /** The tag of entry `seq`, if the entry is stored or is the last forgotten entry. */
   tagAt(stream: OutboxStream, seq: number): number | undefined {
     const { base, baseTag } = this.#positions[stream]
     if (seq <= base) return seq === base ? baseTag : undefined
     return this.#tables[stream].tag.get(seq)
   }
 
+  /**
+   * Deletes entries through `through`. Only for entries that the cloud acknowledged after its commit (I4).
+   *
+   * - If the disk is full, the entries stay until the next acknowledgement.
+   * - Telemetry is deleted with the next write. Ledger entries are deleted at once: otherwise a store
+   *   restored from a copy would report them again under its new epoch.
+   */
   forget(stream: OutboxStream, through: number): void {
     if (stream === 'ledger') this.#ifRoom(() => this.#removeThrough(stream, through))
     else this.#telemetryTaken = Math.max(this.#telemetryTaken, through)
   }
 
+  /**
+   * Starts a new epoch. It begins with the entries `first`. The unacknowledged entries follow in their order,
+   * without snapshots, which are outdated. For the ledger, the caller appends the next snapshot in the same
+   * transaction, or none if no snapshot is allowed.
+   */
   newEpoch(stream: OutboxStream, first: readonly HubEntry[] = []): void {
     const { restart, learnEpoch } = this.#statements
     const { insert, renumber, makePositive } = this.#tables[stream]
@@ -174,14 +150,20 @@ class JournalOutbox implements Outbox {
     })
   }
 
+  /** The operations with unacknowledged drops. */
   waitingDrops(): ReadonlySet<string> {
     return new Set(this.#statements.waitingDrops.all('stock.dropped'))
   }
 
+  /** The ledger epochs that this store has used, including the current one. */
   knownEpochs(): string[] {
     return this.#statements.epochs.all()
   }
 
+  /**
+   * The store is a copy, so its ledger belongs to another history: deletes the ledger and all known epochs. A
+   * new epoch must follow.
+   */
   disown(): void {
     this.#store.transact(() => {
       this.#removeThrough('ledger', this.#positions.ledger.last)
@@ -189,22 +171,26 @@ class JournalOutbox implements Outbox {
     })
   }
 
+  /** The hub must stop selling: it could no longer store the reports of its sales. */
   isLedgerFull(): boolean {
     const { base, last } = this.#positions.ledger
     const isCrowded = last - base >= this.#settings.ledgerEntries
     return isCrowded || this.#store.isFull() || this.#store.failure() !== undefined
   }
 
+  /** Calls `listener` after each commit that changed a stream, except by `forget`. */
   onAppended(listener: (stream: OutboxStream) => void): void {
     this.#listeners.push(listener)
   }
 
+  /** Corrects the times of telemetry in memory. For stored entries see `correct-times.ts`. */
   redate(correct: (at: number) => number): void {
     this.#store.afterCommit(() => {
       for (const entry of this.#telemetry) entry.at = correct(entry.at)
     })
   }
 
+  /** Writes the telemetry from memory, in the current transaction if there is one. */
   flush(): void {
     // A full disk keeps its last space for the ledger.
     const count = this.#store.isFull() ? 0 : this.#telemetry.length

@@ -9,7 +9,7 @@ import { migrate, migrations } from './migrations.ts'
 import { Sqlite } from './sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './storage-error.ts'
 import { BUSY_MS, isNoRoom, StorageWatch } from './storage-watch.ts'
-import { Transactions, type Change, type Saved, type Synchronous } from './transactions.ts'
+import { Transactions, type TransactionParts } from './transactions.ts'
 import { basename, dirname } from 'node:path'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
 import { judgeJournal } from './journal-schema.ts'
@@ -25,48 +25,57 @@ export function isMachineFault(error: unknown): boolean {
 }
 
 /** The hub's journal: one SQLite database with synchronous calls. Each commit is on the disk before it returns. */
-export interface Store {
-  readonly db: Database.Database
-  /**
-   * Runs `work` in one immediate transaction and commits it. A nested call joins the outer transaction. An
-   * error of `work` rolls everything back and is rethrown; a storage failure as a `StorageError`. Effects
-   * added by `afterCommit` run after the commit, in order.
-   */
-  transact<T>(work: () => Synchronous<T>): T
-  /** Runs `work` within the current transaction. If it throws, only its rows and effects are undone. */
-  savepoint<T>(work: () => Synchronous<T>): T
-  /**
-   * Whether a transaction can start: the file responds, and no other process locks it. Otherwise returns
-   * false or throws.
-   */
-  isWritable(): boolean
-  /** Runs `effect` after the current transaction's commit, or at once if there is no transaction. */
-  afterCommit(effect: () => void): void
-  /** Notes a change in memory that belongs to the current transaction. */
-  note(change: Change): void
-  /** Registers rows in memory that each commit must write. */
-  onSave(rows: Saved): void
-  /** Writes the changed rows now, in the current transaction, so that queries find them. */
-  save(): void
-  /** Reloads the rows in memory after statements of the current transaction changed their tables. */
-  reread(): void
+export class Store extends Transactions {
+  readonly #parts: StoreParts
+
+  constructor(parts: StoreParts) {
+    super(parts)
+    this.#parts = parts
+  }
+
   /** True from the first "disk full" until the ballast is laid again. Meanwhile the hub does not sell. */
-  isFull(): boolean
+  isFull(): boolean {
+    return this.#parts.watch.isFull
+  }
+
   /** Why the storage cannot be used now; undefined if it works. */
-  failure(): StorageFault | undefined
+  failure(): StorageFault | undefined {
+    return this.#parts.watch.fault
+  }
+
   /**
    * Calls `listener` once when the file must be closed and reopened. The loaded data and open descriptors may
    * belong to a file system that is gone. From then on every transaction fails. A full disk and a lock end
    * without reopening. Without a listener every failure is retried.
    */
-  onLost(listener: (error: StorageError) => void): void
-  /** Transactions committed since the store was opened. */
-  commits(): number
+  onLost(listener: (error: StorageError) => void): void {
+    this.#parts.watch.onLost(listener)
+  }
+
   /** The journal's size on the disk. */
-  bytes(): number
+  bytes(): number {
+    return this.#parts.watch.bytes()
+  }
+
   /** Checks the size of the journal, and tries to lay the ballast again. */
-  relieve(): void
-  close(): void
+  relieve(): void {
+    this.#parts.watch.relieve()
+  }
+
+  close(): void {
+    const { owned, log } = this.#parts
+    if (!owned) return
+    try {
+      this.db.close()
+    } catch (error) {
+      log.warn({ error: String(error) }, 'the journal could not be closed in good order')
+    }
+  }
+}
+
+interface StoreParts extends TransactionParts {
+  /** The store closes the database. */
+  owned: boolean
 }
 
 interface StoreOptions {
@@ -126,7 +135,7 @@ function openOrThrow(options: StoreOptions): Store {
     if (inFile) proveWritable(db, path)
     const ballast: Ballast | undefined = inFile ? openBallast(ballastPath) : undefined
     const watch = new StorageWatch({ db, ballast, path, isFile: inFile, maxBytes, log })
-    return createStore(db, { watch, checkpoint, log, owned })
+    return new Store({ db, watch, checkpoint, log, owned })
   } catch (error) {
     if (owned) db.close()
     throw error
@@ -184,44 +193,6 @@ function openOnAnyDisk(path: string, ballastPath: string, log: Log): Database.Da
       log.error({ path, error: String(error) }, 'the disk is full: the journal hardly opens')
     }
   return openSoundFile(path, log, { alone: true })
-}
-
-interface StoreParts {
-  watch: StorageWatch
-  checkpoint: Checkpoint
-  log: Log
-  owned: boolean
-}
-
-function createStore(db: Database.Database, { watch, checkpoint, log, owned }: StoreParts): Store {
-  const transactions = new Transactions(db, { watch, checkpoint, log })
-  return {
-    db,
-    transact: (work) => transactions.transact(work),
-    savepoint: (work) => transactions.savepoint(work),
-    isWritable: () => transactions.isWritable(),
-    afterCommit: (effect) => transactions.afterCommit(effect),
-    note: (change) => transactions.note(change),
-    onSave: (rows) => void transactions.saved.push(rows),
-    save: () => transactions.save(),
-    reread() {
-      for (const rows of transactions.saved) rows.reread()
-    },
-    isFull: () => watch.isFull,
-    failure: () => watch.fault,
-    onLost: (listener) => watch.onLost(listener),
-    commits: () => transactions.commits,
-    bytes: () => watch.bytes(),
-    relieve: () => watch.relieve(),
-    close() {
-      if (!owned) return
-      try {
-        db.close()
-      } catch (error) {
-        log.warn({ error: String(error) }, 'the journal could not be closed in good order')
-      }
-    },
-  }
 }
 
 /**

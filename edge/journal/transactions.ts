@@ -26,25 +26,29 @@ export interface Saved {
   reread(): void
 }
 
-/** Transactions of the database, with their changes in memory and their effects. `Store` describes the methods. */
+export interface TransactionParts {
+  db: Database.Database
+  watch: StorageWatch
+  checkpoint: Checkpoint
+  log: Log
+}
+
+/** Transactions of the database, with their changes in memory and their effects. */
 export class Transactions {
-  commits = 0
-  readonly saved: Saved[] = []
-  readonly #db: Database.Database
+  readonly db: Database.Database
   readonly #watch: StorageWatch
   readonly #checkpoint: Checkpoint
   readonly #log: Log
   readonly #statements: Record<'begin' | 'commit' | 'savepoint' | 'release', Database.Statement<[]>>
+  readonly #saved: Saved[] = []
   readonly #changes: Change[] = []
   #effects: (() => void)[] = []
   #isOpen = false
   #isRunning = false
+  #commits = 0
 
-  constructor(
-    db: Database.Database,
-    { watch, checkpoint, log }: { watch: StorageWatch; checkpoint: Checkpoint; log: Log },
-  ) {
-    this.#db = db
+  constructor({ db, watch, checkpoint, log }: TransactionParts) {
+    this.db = db
     this.#watch = watch
     this.#checkpoint = checkpoint
     this.#log = log
@@ -56,6 +60,11 @@ export class Transactions {
     }
   }
 
+  /**
+   * Runs `work` in one immediate transaction and commits it. A nested call joins the outer transaction. An
+   * error of `work` rolls everything back and is rethrown; a storage failure as a `StorageError`. Effects
+   * added by `afterCommit` run after the commit, in order.
+   */
   transact<T>(work: () => Synchronous<T>): T {
     if (this.#isOpen) return work()
     this.#watch.refuseIfLost()
@@ -66,16 +75,16 @@ export class Transactions {
     try {
       this.#checkpoint('journal.begin')
       this.#statements.begin.run()
-      for (const rows of this.saved) rows.begin()
+      for (const rows of this.#saved) rows.begin()
       result = work()
       this.save()
       this.#checkpoint('journal.before-commit')
       this.#statements.commit.run()
-      this.commits += 1
+      this.#commits += 1
     } catch (error) {
       this.#effects = earlier
       this.#undoChanges(0)
-      for (const rows of this.saved) rows.forget()
+      for (const rows of this.#saved) rows.forget()
       this.#isOpen = false
       this.#undo('ROLLBACK')
       throw this.#watch.failureOf(error)
@@ -89,6 +98,7 @@ export class Transactions {
     return result
   }
 
+  /** Runs `work` within the current transaction. If it throws, only its rows and effects are undone. */
   savepoint<T>(work: () => Synchronous<T>): T {
     const before = { effects: this.#effects.length, changes: this.#changes.length }
     this.#statements.savepoint.run()
@@ -105,12 +115,16 @@ export class Transactions {
     }
   }
 
+  /**
+   * Whether a transaction can start: the file responds, and no other process locks it. Otherwise returns
+   * false or throws.
+   */
   isWritable(): boolean {
     if (this.#isOpen) return true
     this.#watch.refuseIfLost()
     try {
       this.#statements.begin.run()
-      this.#db.exec('ROLLBACK')
+      this.db.exec('ROLLBACK')
     } catch (error) {
       throw this.#watch.failureOf(error)
     }
@@ -118,18 +132,36 @@ export class Transactions {
     return true
   }
 
+  /** Runs `effect` after the current transaction's commit, or at once if there is no transaction. */
   afterCommit(effect: () => void): void {
     if (this.#isOpen || this.#isRunning) this.#effects.push(effect)
     else effect()
   }
 
+  /** Notes a change in memory that belongs to the current transaction. */
   note(change: Change): void {
     if (!this.#isOpen) throw new Error('the state in memory changes within transactions only')
     this.#changes.push(change)
   }
 
+  /** Transactions committed since the store was opened. */
+  commits(): number {
+    return this.#commits
+  }
+
+  /** Registers rows in memory that each commit must write. */
+  onSave(rows: Saved): void {
+    this.#saved.push(rows)
+  }
+
+  /** Writes the changed rows now, in the current transaction, so that queries find them. */
   save(): void {
-    for (const rows of this.saved) rows.save()
+    for (const rows of this.#saved) rows.save()
+  }
+
+  /** Reloads the rows in memory after statements of the current transaction changed their tables. */
+  reread(): void {
+    for (const rows of this.#saved) rows.reread()
   }
 
   /** Undoes the changes in memory after the first `count`, the last one first. */
@@ -153,7 +185,7 @@ export class Transactions {
 
   #undo(how: string): void {
     try {
-      if (this.#db.inTransaction) this.#db.exec(how)
+      if (this.db.inTransaction) this.db.exec(how)
     } catch (error) {
       // A failing card may also fail here. The rollback then happens when the file is reopened.
       if (storageReasonOf(error) === undefined) throw error

@@ -4,12 +4,13 @@ import type { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { pageCommands } from '../../protocol/model/hub-commands.ts'
 import type { AssetAnswer, PageAssets } from '../../protocol/page-assets.ts'
 import type { HubCore, HubAcceptance } from '../core/hub-core.ts'
-import type { LinkSummary } from '../hardware/controllers.ts'
+import type { LinkSummary } from '../hardware/link-summary.ts'
 import type { Recent } from '../recent.ts'
 import type { SyncState } from '../sync/sync.ts'
 import { actRoutes, type ActOptions, commandRoutes, type CommandOptions } from './act-routes.ts'
 import { bodyOf, Nothing, done, parse } from './bodies.ts'
 import { LocalError } from './local-error.ts'
+import type { LocalState } from './local-state.ts'
 import { loginRoutes, nameOf, type LocalApp, type LoginOptions } from './login-routes.ts'
 import { streamSSE } from 'hono/streaming'
 import { changesOf, type Json } from '../../protocol/model/json-changes.ts'
@@ -132,8 +133,6 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
 }
 
 /** `GET /api/state`. */
-export type LocalState = ReturnType<typeof stateOf>
-
 function stateOf({ hubId, core, sync, links }: LocalApiOptions) {
   return {
     hub_id: hubId,
@@ -150,7 +149,7 @@ function stateOf({ hubId, core, sync, links }: LocalApiOptions) {
     acceptance: core.acceptance.state(),
     commands: pageCommands,
     sync: sync.state(),
-  }
+  } satisfies LocalState
 }
 
 function asset(c: Context, { status, headers, body }: AssetAnswer): Response {

@@ -1,15 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
-import type { LocalState } from '../../edge/local-api/local-api.ts'
-import type { LocalState as PageState } from '../../edge/local-api/page/local-state.ts'
 import { overflowOf, picture, seriousProblems, weightOf } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
 import { hold, press, select, serveHub, type ServedHub, TOKEN } from './served-hub.ts'
 import { scriptedHub } from './scripted-hub.ts'
 import { OPERATION } from '../world/local-core.ts'
-
-/** The compiler checks that the page's state has the type of the hub's state. */
-const asThePageReadsIt = (state: LocalState): PageState => state
 
 const browserTest = service('chromium')
 let served: ServedHub
@@ -323,7 +318,6 @@ describe('the hub’s own page', () => {
   browserTest('the files of the hub’s page are at most 120 kB as sent', async () => {
     expect(weightOf(served.folder)).toBeGreaterThan(10_000)
     expect(weightOf(served.folder)).toBeLessThanOrEqual(120_000)
-    expect(asThePageReadsIt).toBeDefined()
     await Promise.resolve()
   })
 })

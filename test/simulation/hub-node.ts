@@ -1,7 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import { createHub, type Hub } from '../../edge/hub.ts'
 import type { DesiredStates } from '../../edge/desired/desired-states.ts'
-import type { FacingStock } from '../../edge/core/hub-core.ts'
+import type { FacingStock } from '../../edge/core/summaries.ts'
 import { StorageError, storageReasonOf } from '../../edge/journal/storage-error.ts'
 import { openStore } from '../../edge/journal/store.ts'
 import { createRunner, type Runner, type Running } from '../../edge/runner.ts'

@@ -5,7 +5,7 @@ import type { Store } from '../../edge/journal/store.ts'
 import type { Table } from '../../edge/journal/table.ts'
 
 /**
- * A store that compares its rows in memory with the tables after each transaction that changed a table or failed, and fails if they
+ * Makes a store compare its rows in memory with the tables after each transaction that changed a table or failed, and fails if they
  * differ.
  */
 export function checkedStore(store: Store): Store {
@@ -31,16 +31,17 @@ export function checkedStore(store: Store): Store {
         expect(stored.size, `all rows of table ${name} are in memory`).toBe(known.length)
     }
   }
-  return {
-    ...store,
+  const onSave = store.onSave.bind(store)
+  const transact = store.transact.bind(store)
+  const checked: Pick<Store, 'onSave' | 'transact'> = {
     onSave(rows) {
       if (rows instanceof Rows) registered.push(rows as Rows<Table>)
-      store.onSave(rows)
+      onSave(rows)
     },
     transact(work) {
       depth += 1
       try {
-        return store.transact(work)
+        return transact(work)
       } catch (error) {
         // What memory undoes changes no table.
         checkedAt = -1
@@ -51,4 +52,5 @@ export function checkedStore(store: Store): Store {
       }
     },
   }
+  return Object.assign(store, checked)
 }

@@ -5,7 +5,7 @@ import type { FirmwareOutcome } from '../../edge/desired/desired-states.ts'
 import type { FirmwareImage } from '../../edge/hardware/firmware-images.ts'
 import type { HubCore } from '../../edge/core/hub-core.ts'
 import { createControllers } from '../../edge/hardware/controllers.ts'
-import { createOutbox, type Outbox } from '../../edge/journal/outbox.ts'
+import { JournalOutbox, type Outbox } from '../../edge/journal/outbox.ts'
 import { openStore, type Store } from '../../edge/journal/store.ts'
 import type { GpioLines, LinesProblem } from '../../protocol/model/hardware.ts'
 import { locationKey } from '../../protocol/model/location.ts'
@@ -129,7 +129,7 @@ export class TestHub {
     this.attempt(() => {
       const store = openStore({ path: ':memory:', database: this.journal, checkpoint, log: silentLog })
       this.store = this.isChecked ? checkedStore(store) : store
-      this.outbox = createOutbox(this.store, runtime)
+      this.outbox = new JournalOutbox(this.store, runtime)
       this.core = createCore({
         runtime,
         log: this.#logger,

@@ -5,7 +5,7 @@ import { deviceSubject, rowSubject, subjectWithProduct } from '../../../protocol
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { keyOf, rowKey } from './counts.ts'
-import { isAsked, nameOf, sellingObstacle } from './local-state.ts'
+import { isAsked, nameOf, sellingObstacle } from './incidents.ts'
 import { Row } from './shelves.tsx'
 import { showDevice } from './show.ts'
 import { act, hardware, productName, running, selected, state } from './store.ts'

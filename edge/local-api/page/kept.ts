@@ -1,5 +1,5 @@
 import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
-import type { LocalState } from './local-state.ts'
+import type { LocalState } from '../local-state.ts'
 import type { PendingCount } from './pending-counts.ts'
 
 /** Content of the browser's storage for a reload without network. It contains no token and no session. */

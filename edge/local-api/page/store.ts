@@ -4,7 +4,7 @@ import { call, CallError, follow, type Live } from '../../../protocol/ui/live.ts
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
 import { keep, readStored } from './kept.ts'
-import type { LocalState } from './local-state.ts'
+import type { LocalState } from '../local-state.ts'
 import { causeOf } from './texts.ts'
 import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/picture-model.ts'
 import type { Location } from '../../../protocol/model/location.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createInbox } from '../../../edge/journal/inbox.ts'
 import { loadState } from '../../../edge/journal/state.ts'
-import { createOutbox } from '../../../edge/journal/outbox.ts'
+import { JournalOutbox } from '../../../edge/journal/outbox.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
@@ -20,7 +20,7 @@ const suffixes = ['', '-wal', '-shm', '.ballast'] as const
 function start(path: string): Store {
   const runtime = virtualRuntime()
   const store = openStore({ path, checkpoint: noCheckpoint, log: silentLog })
-  createOutbox(store, runtime)
+  new JournalOutbox(store, runtime).flush()
   createInbox(store, runtime, silentLog)
   loadState(store, [1, 2, 3, 4])
   return store

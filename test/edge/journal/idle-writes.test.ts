@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { createOutbox } from '../../../edge/journal/outbox.ts'
+import { JournalOutbox } from '../../../edge/journal/outbox.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
@@ -20,7 +20,7 @@ test('the telemetry of an hour, written every three minutes, changes two pages o
     store.close()
     rmSync(folder, { recursive: true })
   })
-  const outbox = createOutbox(store, systemRuntime())
+  const outbox = new JournalOutbox(store, systemRuntime())
   const hour = (): number => {
     const before = statSync(`${path}-wal`).size
     for (let minute = 1; minute <= 60; minute += 1) {

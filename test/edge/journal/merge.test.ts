@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { loadState } from '../../../edge/journal/state.ts'
-import { createOutbox, type Outbox } from '../../../edge/journal/outbox.ts'
+import { JournalOutbox, type Outbox } from '../../../edge/journal/outbox.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
@@ -53,7 +53,7 @@ function waiting(outbox: Outbox, store: Store): { short: string[]; isGapless: bo
 
 test('a sensor that changes 12,000 times while the cloud is unreachable leaves a few entries', () => {
   const store = storeOn()
-  const outbox = createOutbox(store, virtualRuntime())
+  const outbox = new JournalOutbox(store, virtualRuntime())
   for (let change = 0; change < 6000; change += 1) {
     const isOpen = change % 2 === 0
     outbox.append('ledger', bin(2, isOpen ? 'open' : 'free'))
@@ -68,7 +68,7 @@ test('a sensor that changes 12,000 times while the cloud is unreachable leaves a
 
 test('entries of other subjects and people’s actions keep their order between replaced states', () => {
   const store = storeOn()
-  const outbox = createOutbox(store, virtualRuntime())
+  const outbox = new JournalOutbox(store, virtualRuntime())
   outbox.append('ledger', bin(1, 'open'))
   outbox.append('ledger', local())
   outbox.append('ledger', bin(2, 'open'))
@@ -84,7 +84,7 @@ test('entries of other subjects and people’s actions keep their order between 
 
 test('an entry that was read for the cloud is not replaced, because it may have arrived', () => {
   const store = storeOn()
-  const outbox = createOutbox(store, virtualRuntime())
+  const outbox = new JournalOutbox(store, virtualRuntime())
   outbox.append('ledger', bin(1, 'open'))
   outbox.append('ledger', local())
   const sent = outbox.read('ledger', 1, 2).entries
@@ -99,16 +99,16 @@ test('an entry that was read for the cloud is not replaced, because it may have 
 
 test('an entry of an earlier life is not replaced, because that life may have sent it', () => {
   const db = database()
-  createOutbox(storeOn(db), virtualRuntime()).append('ledger', bin(1, 'open'))
+  new JournalOutbox(storeOn(db), virtualRuntime()).append('ledger', bin(1, 'open'))
   const store = storeOn(db)
-  const outbox = createOutbox(store, virtualRuntime())
+  const outbox = new JournalOutbox(store, virtualRuntime())
   outbox.append('ledger', bin(1, 'free'))
   expect(waiting(outbox, store).short).toEqual(['bin 1 open', 'bin 1 free'])
 })
 
 test('a failed transaction leaves the entry that it would have replaced', () => {
   const store = storeOn()
-  const outbox = createOutbox(store, virtualRuntime())
+  const outbox = new JournalOutbox(store, virtualRuntime())
   outbox.append('ledger', bin(1, 'open'))
   outbox.append('ledger', local())
   expect(() =>
@@ -122,7 +122,7 @@ test('a failed transaction leaves the entry that it would have replaced', () => 
 
 test('under a new epoch an entry that was sent under the former one may be replaced', () => {
   const store = storeOn()
-  const outbox = createOutbox(store, virtualRuntime())
+  const outbox = new JournalOutbox(store, virtualRuntime())
   outbox.append('ledger', bin(1, 'open'))
   outbox.read('ledger', 1, 1)
   outbox.newEpoch('ledger')

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createOutbox } from '../../../edge/journal/outbox.ts'
+import { JournalOutbox } from '../../../edge/journal/outbox.ts'
 import { defaultOutboxSettings, type OutboxSettings } from '../../../protocol/settings/hub-limits.ts'
 import type { Outbox } from '../../../edge/journal/outbox.ts'
 import { openStore } from '../../../edge/journal/store.ts'
@@ -30,8 +30,8 @@ const reading = (celsius: number): TelemetryEntry => ({
 function setUp(settings: Partial<OutboxSettings> = {}) {
   const store: Store = openStore({ path: ':memory:', checkpoint: noCheckpoint, log: silentLog })
   const runtime = virtualRuntime()
-  const outbox = createOutbox(store, runtime, { ...defaultOutboxSettings, ...settings })
-  return { store, runtime, outbox, reopen: () => createOutbox(store, runtime) }
+  const outbox = new JournalOutbox(store, runtime, { ...defaultOutboxSettings, ...settings })
+  return { store, runtime, outbox, reopen: () => new JournalOutbox(store, runtime) }
 }
 
 const details = (outbox: Outbox): string[] =>
@@ -253,7 +253,7 @@ describe('telemetry', () => {
   test('telemetry leaves the last space of a full disk to the ledger', () => {
     const { store, runtime } = setUp()
     let full = true
-    const outbox = createOutbox({ ...store, isFull: () => full }, runtime)
+    const outbox = new JournalOutbox(Object.assign(store, { isFull: () => full }), runtime)
     outbox.append('telemetry', reading(1))
     outbox.flush()
     expect(outbox.position('telemetry').last).toBe(0)

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createOutbox } from '../../../edge/journal/outbox.ts'
+import { JournalOutbox } from '../../../edge/journal/outbox.ts'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { openStore, type Store } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
@@ -44,7 +44,7 @@ const checkpoint = (store: Store): unknown => store.db.pragma('wal_checkpoint(TR
 
 test('a growing journal warns before its limit, stops sales at the limit, and sells again when it has shrunk', () => {
   const store = open()
-  const outbox = createOutbox(store, virtualRuntime())
+  const outbox = new JournalOutbox(store, virtualRuntime())
   for (let part = 0; part < 3; part += 1) grow(store, `part-${part}`)
   checkpoint(store)
   store.relieve()

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { isAsked, nameOf, type LocalState } from '../../../edge/local-api/page/local-state.ts'
+import type { LocalState } from '../../../edge/local-api/local-state.ts'
+import { isAsked, nameOf } from '../../../edge/local-api/page/incidents.ts'
 import { alarmKinds, hubAlarmCodes, kindOfCode, textAtHub } from '../../../protocol/model/alarms.ts'
 
 const location = { cabinet: 1, shelf: 2, row: 3 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type LocalState, sellingObstacle } from '../../../edge/local-api/page/local-state.ts'
+import type { LocalState } from '../../../edge/local-api/local-state.ts'
+import { sellingObstacle } from '../../../edge/local-api/page/incidents.ts'
 
 type Bin = LocalState['health']['bins'][number]
 

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
 import { ApplyError, createInbox } from '../../../edge/journal/inbox.ts'
-import { createOutbox } from '../../../edge/journal/outbox.ts'
+import { JournalOutbox } from '../../../edge/journal/outbox.ts'
 import type { Outbox } from '../../../edge/journal/outbox.ts'
 import type { Inbox } from '../../../edge/journal/inbox.ts'
 import { openStore } from '../../../edge/journal/store.ts'
@@ -94,7 +94,7 @@ export function startHub(
   const log: Log = { debug() {}, info() {}, warn, error: warn }
   const store = openStore({ path: '', database: db, checkpoint, log })
   db.exec('CREATE TABLE IF NOT EXISTS effects (n INTEGER)')
-  const outbox = createOutbox(store, mine)
+  const outbox = new JournalOutbox(store, mine)
   const inbox = createInbox(store, mine, log)
   let onHealth = (): void => {}
   const core: SyncCore = {

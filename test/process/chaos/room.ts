@@ -2,7 +2,7 @@ import { sleep, type Clock } from '../../../protocol/model/runtime.ts'
 import type { HubState } from '../../../simulator/hub-state.ts'
 import type { Motion } from '../../invariants/evidence.ts'
 import type { HubHealth } from '../../../protocol/model/hub-health.ts'
-import type { OrderSummary, FacingStock, UnknownOperation } from '../../../edge/core/hub-core.ts'
+import type { OrderSummary, FacingStock, UnknownOperation } from '../../../edge/core/summaries.ts'
 import type { Plant } from './plant.ts'
 
 /** Answer of the hub's local API. */
