@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { goesInClear } from '../../protocol/model/exposure.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { NextCell } from '../../protocol/mqtt/session.ts'
-import { orderMove, withdrawMove } from '../operations/ownership/next-cell.ts'
+import { Digest } from '../operations/ownership/hub-entry.ts'
+import { orderMove, withdrawMove, type MoveOrder } from '../operations/ownership/next-cell.ts'
 import { storeSecretsOf } from '../operations/backup/place.ts'
 import { existingSealer } from '../platform/store/sealer.ts'
 import { using } from '../platform/settings/config.ts'
@@ -13,21 +14,22 @@ import { showHub } from './hub-record.ts'
 import { conform, hubOf, idOf, required } from './options.ts'
 
 const help = `Usage:
-  larder hubs send ID --to URL --as ID --code-file FILE
+  larder hubs send ID --to URL --as ID --export DIGEST --code-file FILE
   larder hubs send ID --withdraw
 
 Moves a hub in maintenance to another cell. larder owners export and import come first: a hub that has changed since then does
-not move. --to is the address of the cell, --as the number of the hub there. --code-file contains its claim code there; "-" is
-the standard input. When the hub is online, it enrols there within seconds. Only then the cloud retires it here. Prints the hub
-as show does: next_cell has the state (ordered, failed or moved) and the reason of a failure. A failed move changes nothing: end
-its cause, and repeat the command with the same code. A hub that is offline for a day does not move.
+not move. The import prints this command: --to is the address of the cell, --as the number of the hub there, --export the digest
+of the imported export, which must be the hub's last one. --code-file contains its claim code there; "-" is the standard input.
+When the hub is online, it enrols there within seconds. Only then the cloud retires it here. Prints the hub as show does:
+next_cell has the state (ordered, failed or moved) and the reason of a failure. A failed move changes nothing: end its cause, and
+repeat the command with the same code. A hub that is offline for a day does not move.
 
 --withdraw withdraws an order that the hub has not answered. The command needs the STORE_SECRET of the service.`
 
 /** Sends hubs to other cells. */
 export const sendCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   send: {
-    options: ['hub', 'to', 'as', 'code-file'],
+    options: ['hub', 'to', 'as', 'export', 'code-file'],
     flags: ['withdraw'],
     positionals: ['hub'],
     help: () => help,
@@ -35,7 +37,7 @@ export const sendCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       const { q, db, settings, options } = invocation
       const hubId = await hubOf(invocation)
       const context = contextOf({ db, settings }, runtime)
-      const next = options['withdraw'] === undefined ? nextCellOf(options) : undefined
+      const next = options['withdraw'] === undefined ? moveOf(options) : undefined
       const sealer = next && (await existingSealer(q, storeSecretsOf(settings), runtime.random))
       return db.transact(async (tx) => {
         if (next && sealer) {
@@ -51,12 +53,13 @@ export const sendCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   },
 })
 
-function nextCellOf(options: Options): Omit<NextCell, 'order'> {
+function moveOf(options: Options): MoveOrder {
   const cloud = required(options, 'to').replace(/\/+$/, '')
   if (!NextCell.shape.cloud.safeParse(cloud).success || goesInClear(cloud))
     throw new UsageError('--to must be the https address of a cell')
   const hub_id = conform(NextCell.shape.hub_id, idOf(options, 'as', "a hub's"), '--as')
+  const digest = conform(Digest, required(options, 'export'), '--export')
   const path = required(options, 'code-file')
   const text = using('--code-file', path, 'read', () => readFileSync(path === '-' ? 0 : path, 'utf8'))
-  return { cloud, hub_id, code: conform(NextCell.shape.code, text.trim(), '--code-file') }
+  return { cloud, hub_id, digest, code: conform(NextCell.shape.code, text.trim(), '--code-file') }
 }

@@ -52,7 +52,7 @@ Hubs and their owners:
   larder hubs rename ID --name NAME
   larder hubs move ID --owner NAME
   larder hubs retire ID [--force]
-  larder hubs send ID --to URL --as ID --code-file FILE (to another cell: larder hubs send --help)
+  larder hubs send ID --to URL --as ID --export DIGEST --code-file FILE (to another cell: larder hubs send --help)
   larder hubs export ID [--to DIR]
   larder hubs set-layout ID --hardware FILE
 

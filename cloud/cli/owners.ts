@@ -107,7 +107,7 @@ async function importFile({ db, settings, options }: Invocation, runtime: Runtim
     createOwner: async (tx) => (await createOwner(tx.q, runtime, file.owner)).id,
   })
   const shown: object[] = []
-  for (const { formerId, hubId, products, isEnrolled, hasMoved } of hubs) {
+  for (const { formerId, hubId, digest, products, isEnrolled, hasMoved } of hubs) {
     const hub = { former_hub_id: formerId, hub_id: hubId, products, is_enrolled: isEnrolled }
     if (hasMoved) {
       shown.push(hub)
@@ -118,7 +118,7 @@ async function importFile({ db, settings, options }: Invocation, runtime: Runtim
       ...hub,
       claim_code: code,
       claim_expires_at: timestamp(expiresAt),
-      send: `larder hubs send ${formerId} --to ${baseOf(settings)} --as ${hubId} --code-file FILE`,
+      send: `larder hubs send ${formerId} --to ${baseOf(settings)} --as ${hubId} --export ${digest} --code-file FILE`,
     })
   }
   return { owner_id: ownerId, owner: file.owner, hubs: shown }

@@ -14,12 +14,16 @@ import { NewHub } from '../hubs/create-hub.ts'
 /** A hub in the file of an owner (`owner-file.ts`). */
 
 const Row = Location.extend({ upc: UpcText, quantity: z.int().min(0).max(1_000_000) })
+/** A digest of an export (`digestOfEntry`). */
+export const Digest = z.string().regex(/^[0-9a-f]{64}$/)
 const Numbers = z.array(z.int()).max(100)
 
 export const HubEntry = z
   .strictObject({
     /** Its number in the former cell. */
     hub_id: z.int().min(1),
+    /** Names this export: `hubs send` refuses another one. */
+    digest: Digest,
     record: NewHub,
     external_payments: z.enum(externalPayments),
     accepting_orders: z.boolean(),
@@ -50,14 +54,15 @@ export const HubEntry = z
 
 /** As the file has it, and as an import reads it. */
 export type ExportedHub = z.input<typeof HubEntry>
+type ReadHub = Omit<ExportedHub, 'digest'>
 export type HubEntry = z.infer<typeof HubEntry>
 
 /** Changes with each part of an entry. */
-export const digestOfEntry = (entry: ExportedHub | HubEntry): string =>
+export const digestOfEntry = (entry: ReadHub | HubEntry): string =>
   createHash('sha256').update(JSON.stringify(entry)).digest('hex')
 
 /** Reads a hub. Throws a sentence if it has no hardware description. */
-export async function readEntry(q: Queries, hubId: number): Promise<ExportedHub> {
+export async function readEntry(q: Queries, hubId: number): Promise<ReadHub> {
   const hub = await q.selectFrom('hubs').selectAll().where('id', '=', hubId).executeTakeFirstOrThrow()
   const { settings, hardware } = await readDesired(q, hub.id)
   if (hardware === null)

@@ -14,16 +14,25 @@ import { digestOfEntry, readEntry } from './hub-entry.ts'
  * Only its answer retires it (`noteMoved`). A refusal or failure ends the order and changes nothing else; the operator repeats it.
  */
 
+/** An order to move. `digest`: of the export that the other cell has imported. */
+export type MoveOrder = Omit<NextCell, 'order'> & { digest: string }
+
 /** Stores the order to move. Throws a sentence if the hub cannot move now. */
 export async function orderMove(
   tx: Tx,
   { runtime, sealer }: CloudContext,
   hubId: number,
-  { cloud, hub_id: nextId, code }: Omit<NextCell, 'order'>,
+  { cloud, hub_id: nextId, code, digest }: MoveOrder,
 ): Promise<void> {
-  await requireReady(tx, hubId, nextId)
+  await requireReady(tx, hubId, { nextId, digest })
   const sealed = sealer.seal('next claim code', code)
-  const ordered_at = runtime.clock.now()
+  const former = await tx.q
+    .selectFrom('hub_moves')
+    .select('ordered_at')
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  // The time is also the number of the order, and the hub ignores a lower one. The clock may have stepped back.
+  const ordered_at = Math.max(runtime.clock.now(), (former?.ordered_at ?? 0) + 1)
   const order = { cloud, next_id: nextId, code: sealed, ordered_at, error: null, moved_at: null }
   await tx.q
     .insertInto('hub_moves')
@@ -39,7 +48,11 @@ export async function withdrawMove(tx: Tx, hubId: number): Promise<boolean> {
 }
 
 /** Throws if the cloud knows a reason against the move. The hub judges its own state when it gets the order (`edge/core/leaving.ts`). */
-async function requireReady(tx: Tx, hubId: number, nextId: number): Promise<void> {
+async function requireReady(
+  tx: Tx,
+  hubId: number,
+  { nextId, digest }: { nextId: number; digest: string },
+): Promise<void> {
   await lockHub(tx, hubId)
   const hub = await tx.q
     .selectFrom('hubs')
@@ -56,7 +69,7 @@ async function requireReady(tx: Tx, hubId: number, nextId: number): Promise<void
     throw new Error(
       `the board of hub ${hubId} cannot move by itself: its version is too old, or its own configuration has MQTT_PASSWORD or MQTT_URL. Change that, or retire the hub and enrol the board in the other cell by hand`,
     )
-  const why = (await reasonToStay(tx, hubId)) ?? (await changeSinceExport(tx, hubId))
+  const why = (await reasonToStay(tx, hubId)) ?? (await changeSinceExport(tx, hubId, digest))
   if (why !== undefined) throw new Error(why)
 }
 
@@ -85,14 +98,16 @@ export async function reasonToStay(tx: Tx, hubId: number): Promise<string | unde
     : `hub ${hubId} does not use its settings and hardware description of the cloud (apply_state: ${apply_state}): wait, or correct them with larder hubs set ${hubId}`
 }
 
-/** The reason if the hub or its products have changed since its last export. */
-async function changeSinceExport({ q }: Tx, hubId: number): Promise<string | undefined> {
+/** The reason if the hub or its products have changed since its last export, or if the other cell has `imported` another one. */
+async function changeSinceExport({ q }: Tx, hubId: number, imported?: string): Promise<string | undefined> {
   const exported = await q
     .selectFrom('hub_exports')
     .select('digest')
     .where('hub_id', '=', hubId)
     .executeTakeFirst()
   if (!exported) return `hub ${hubId} was not exported: larder owners export and import come first`
+  if (imported !== undefined && imported !== exported.digest)
+    return `--export is not the last export of hub ${hubId}: import the file of the last export there, and use the command that it prints`
   return digestOfEntry(await readEntry(q, hubId)) === exported.digest
     ? undefined
     : `hub ${hubId} has changed since its export: export and import again`

@@ -3,6 +3,7 @@ import { nameText } from '../../../protocol/model/name-text.ts'
 import { importProducts } from '../../commerce/catalogue/import-products.ts'
 import { countStock } from '../../commerce/catalogue/shelf-stock.ts'
 import { hubState } from '../../gateway/hub-state.ts'
+import { requireNoMove } from '../../gateway/moves.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { HubSelection } from '../../platform/credentials/api-keys.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -61,9 +62,11 @@ export async function exportOwner(
   if (hubs.length === 0) throw new Error(`owner ${id} has no such hub in service`)
   const entries: ExportedHub[] = []
   for (const hub of hubs) {
+    await requireNoMove(tx, hub.id)
     const why = (await reasonToStay(tx, hub.id)) ?? (await whatIsUnknown(q, hub.id, now, onlineWithinMs))
     if (why !== undefined) throw new Error(why)
-    entries.push(await readEntry(q, hub.id))
+    const entry = await readEntry(q, hub.id)
+    entries.push({ ...entry, digest: digestOfEntry(entry) })
   }
   return { owner: name, currency, exported_at: new Date(now).toISOString(), hubs: entries }
 }
@@ -83,13 +86,17 @@ async function whatIsUnknown(
     : undefined
 }
 
-/** Stores what the file of an export contains: a hub that changes later does not move (`next-cell.ts`). */
-export async function noteExported({ q }: Tx, { hubs }: ExportedOwner): Promise<void> {
-  for (const entry of hubs) {
-    const digest = digestOfEntry(entry)
-    await q
+/**
+ * Stores what the file of an export contains: a hub that changes later does not move (`next-cell.ts`). Throws if a hub has an
+ * order to move, because that order is of the former export.
+ */
+export async function noteExported(tx: Tx, { hubs }: ExportedOwner): Promise<void> {
+  for (const { hub_id, digest } of hubs.toSorted((a, b) => a.hub_id - b.hub_id)) {
+    await lockHub(tx, hub_id)
+    await requireNoMove(tx, hub_id)
+    await tx.q
       .insertInto('hub_exports')
-      .values({ hub_id: entry.hub_id, digest })
+      .values({ hub_id, digest })
       .onConflict((conflict) => conflict.column('hub_id').doUpdateSet({ digest }))
       .execute()
   }
@@ -99,6 +106,8 @@ export async function noteExported({ q }: Tx, { hubs }: ExportedOwner): Promise<
 export interface ImportedHub {
   formerId: number
   hubId: number
+  /** The digest of its export. */
+  digest: string
   products: number
   /** A board has been enrolled as this hub. It has not moved yet if that move failed. */
   isEnrolled: boolean
@@ -154,6 +163,7 @@ export async function importOwner(
     hubs.push({
       formerId: entry.hub_id,
       hubId,
+      digest: entry.digest,
       products: entry.products.length,
       isEnrolled: certificate !== undefined,
       hasMoved: session !== undefined,

@@ -4,6 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { runCommandLine } from '../../../cloud/cli/command-line.ts'
 import { hubCommands } from '../../../cloud/cli/hubs.ts'
 import { ownerCommands } from '../../../cloud/cli/owners.ts'
+import { OwnerFile } from '../../../cloud/operations/ownership/owner-file.ts'
 import { ensureStoreSecret, openSealer } from '../../../cloud/platform/store/sealer.ts'
 import { demoHub } from '../../support/demo-hub.ts'
 import { virtualRuntime } from '../../world/clock.ts'
@@ -16,7 +17,16 @@ const owners = (...args: string[]) => runCommandLine(ownerCommands(runtime), arg
 const hubs = (...args: string[]) => runCommandLine(hubCommands(runtime), args, environment)
 const code = join(folder, 'code')
 writeFileSync(code, 'K7QM2XRA\n')
-const to = ['--to', 'https://shop.example/c1/', '--as', '100000001', '--code-file', code]
+const to = [
+  '--to',
+  'https://shop.example/c1/',
+  '--as',
+  '100000001',
+  '--export',
+  'a'.repeat(64),
+  '--code-file',
+  code,
+]
 
 test('a hub in maintenance is sent to another cell with the code of a file; show and the audit log do not contain the code', async () => {
   await connectSession(db, runtime.clock.now())
@@ -55,7 +65,12 @@ test('a hub in maintenance is sent to another cell with the code of a file; show
   await session()
   const exported = await owners('export', '1', '--to', join(folder, 'owner.json'))
   expect([exported.exitCode, exported.stderr]).toEqual([0, ''])
-  const sent = await hubs('send', '1', ...to)
+  expect(await hubs('send', '1', ...to)).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('--export is not the last export of hub 1') as string,
+  })
+  const [entry] = OwnerFile.parse(JSON.parse(readFileSync(join(folder, 'owner.json'), 'utf8'))).hubs
+  const sent = await hubs('send', '1', ...to.with(5, entry!.digest))
   expect([sent.exitCode, sent.stderr]).toEqual([0, ''])
   expect(JSON.parse(sent.stdout)).toMatchObject({
     hub_id: 1,
@@ -139,9 +154,10 @@ test.each([
   [['--to', 'http://shop.example', ...to.slice(2)], /--to must be the https address/],
   [['--to', `https://${'a'.repeat(600)}`, ...to.slice(2)], /--to must be the https address/],
   [[...to.slice(0, 3), 'x', ...to.slice(4)], /not a hub/],
-  [to.slice(0, 4), /--code-file is needed/],
-  [[...to.slice(0, 5), join(folder, 'none')], /--code-file: .*none/],
-  [[...to.slice(0, 5), join(folder, 'larder.sqlite')], /--code-file/],
+  [to.slice(0, 4), /--export is needed/],
+  [to.slice(0, 6), /--code-file is needed/],
+  [[...to.slice(0, 7), join(folder, 'none')], /--code-file: .*none/],
+  [[...to.slice(0, 7), join(folder, 'larder.sqlite')], /--code-file/],
 ])('hubs send refuses %j', async (args, why) => {
   const { exitCode, stderr } = await hubs('send', '1', ...args)
   expect([exitCode, stderr]).toEqual([2, expect.stringMatching(why)])

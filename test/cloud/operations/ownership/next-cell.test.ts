@@ -5,6 +5,7 @@ import { maySpeak } from '../../../../cloud/gateway/draining.ts'
 import { movesToOrder } from '../../../../cloud/gateway/moves.ts'
 import { eraseOrder } from '../../../../cloud/gateway/moves.ts'
 import { noteMoved, withdrawMove } from '../../../../cloud/operations/ownership/next-cell.ts'
+import { noteExported } from '../../../../cloud/operations/ownership/owner-file.ts'
 import { listAudit } from '../../../../cloud/platform/audit/audit.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { DAY_MS } from '../../../../protocol/model/times.ts'
@@ -81,6 +82,35 @@ onEachDatabase('a hub that moves to another cell', (open) => {
     expect(await shown()).toMatchObject({ state: 'ordered', error: null })
     await answer()
     expect(await isRetired()).toBe(true)
+  })
+
+  test('each order to move has a higher number than the former one, also if the clock stands still or steps back', async () => {
+    const { context, shop, exportIt, send, answer } = await movingHub(open)
+    await exportIt()
+    const numbers: number[] = []
+    for (const step of [0, 0, -10 * DAY_MS]) {
+      shop.clock.shiftWall(step)
+      await send()
+      numbers.push((await movesToOrder(context))[0]!.next.order)
+      await answer('the broker does not answer')
+    }
+    expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b))
+  })
+
+  test('a hub is not ordered to move with an import of a former export, and is not exported while it has an order', async () => {
+    const { db, exportIt, read, digest, send, shown } = await movingHub(open)
+    await exportIt()
+    const first = await digest()
+    const file = await read()
+    await db.kysely.updateTable('products').set({ original_price: 300 }).execute()
+    await exportIt()
+    await expect(send({ digest: first })).rejects.toThrow('--export is not the last export of hub 1')
+    expect(await shown()).toBeNull()
+    await send()
+    const withdraw = 'first withdraw it with larder hubs send 1 --withdraw'
+    await expect(read()).rejects.toThrow(withdraw)
+    // Another operator has begun an export before the order.
+    await expect(db.transact((tx) => noteExported(tx, file))).rejects.toThrow(withdraw)
   })
 
   test('an enrolled hub stays in service if it takes orders again, or if the order to move was withdrawn', async () => {

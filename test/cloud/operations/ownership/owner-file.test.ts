@@ -69,6 +69,7 @@ onEachDatabase('the file of an owner', (open) => {
       {
         ...hub!,
         hub_id: hubId,
+        digest: again.hubs[0]!.digest,
         stock: hub!.stock.map((row) => ({ ...row, quantity: 0 })),
         hardware: { ...hub!.hardware, hubId },
       },

@@ -47,6 +47,8 @@ export async function movingHub(open: OpenDatabase) {
   const read = (id = 1) => db.transact((tx) => exportOwner(tx, context, { id, name: 'One' }, '*'))
   const orderOf = async () =>
     (await db.kysely.selectFrom('hub_moves').select('ordered_at').executeTakeFirstOrThrow()).ordered_at
+  const digest = async () =>
+    (await db.kysely.selectFrom('hub_exports').select('digest').executeTakeFirst())?.digest ?? ''
   return {
     ...opened,
     set,
@@ -66,7 +68,12 @@ export async function movingHub(open: OpenDatabase) {
           .where('id', '=', 1)
           .executeTakeFirstOrThrow()
       ).retired_at !== null,
-    send: (to = next) => db.transact((tx) => orderMove(tx, context, 1, to)),
+    /** The digest of the last export. */
+    digest,
+    send: async (to: { digest?: string } = {}) => {
+      const last = await digest()
+      await db.transact((tx) => orderMove(tx, context, 1, { ...next, digest: last, ...to }))
+    },
     shown: () => shownMove(db.kysely, 1),
     answer: async (error?: string, as = next.hub_id) =>
       noteMoved(context, 1, {
