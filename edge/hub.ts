@@ -1,47 +1,32 @@
-import type { Checkpoint } from '../protocol/model/checkpoint.ts'
-import type { GpioLines, HardwareDescription } from '../protocol/model/hardware.ts'
-import type { Log } from '../protocol/model/log.ts'
-import type { Runtime } from '../protocol/model/runtime.ts'
 import type { BoardVitals } from '../protocol/model/vitals.ts'
 import { HUB_CERTIFICATE } from '../protocol/mqtt/certificates.ts'
-import type { Heartbeat } from '../protocol/mqtt/session.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { OpenLinePort } from '../protocol/serial/line-port.ts'
-import type { CoreOptions } from './core/context.ts'
+import type { CertificateEnd, CoreOptions } from './core/context.ts'
 import { createCore } from './core/core.ts'
 import type { HubCore } from './core/hub-core.ts'
 import type { CoreDesired, DesiredStates } from './desired/desired-states.ts'
 import { createControllers, type Controllers } from './hardware/controllers.ts'
 import { createInbox } from './journal/inbox.ts'
 import { JournalOutbox, type Outbox } from './journal/outbox.ts'
-import type { Store } from './journal/store.ts'
 import type { HubSettings } from '../protocol/settings/hub-limits.ts'
 import { Sync } from './sync/sync.ts'
 
-export interface HubOptions {
-  runtime: Runtime
-  log: Log
-  store: Store
-  hardware: HardwareDescription
+/** The options of the core, and what the hub's other parts need. */
+export interface HubOptions extends Omit<
+  CoreOptions,
+  'outbox' | 'resetInbox' | 'openControllers' | 'isStalled' | 'desired' | 'settings' | 'software'
+> {
   openPort: OpenLinePort
-  gpio: GpioLines
   openTransport: OpenTransport
-  checkpoint: Checkpoint
   settings: HubSettings
-  /** See `CoreOptions`. */
-  lastError?: string | undefined
-  isStart?: boolean
   desired?: (CoreDesired & Pick<DesiredStates, 'report' | 'onReport'>) | undefined
-  description?: HardwareDescription
-  formerHubId?: CoreOptions['formerHubId']
   /** It can move to another cell. */
   canMove?: boolean
-  images?: CoreOptions['images']
-  certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
   /** Name and version for the hello. */
   software?: string
   /** Figures of the board, for the heartbeats. */
-  board?: () => BoardVitals
+  board?: (() => BoardVitals) | undefined
 }
 
 export interface Hub {
@@ -52,14 +37,14 @@ export interface Hub {
   readonly controllers: Pick<Controllers, 'links' | 'losses'> & Partial<Pick<Controllers, 'errors'>>
   readonly outbox: Pick<Outbox, 'position'>
   /** See `CoreOptions`. */
-  certificates(): readonly { name: string; endsAt: number; lifetimeMs?: number }[]
+  certificates(): readonly CertificateEnd[]
 }
 
 /** A hub's service, composed of its parts; all external access is a parameter. */
 export function createHub(options: HubOptions): Hub {
-  const { runtime, log, store, hardware, openPort, gpio, openTransport, checkpoint, settings } = options
+  const { openPort, openTransport, settings, canMove, board, ...forCore } = options
+  const { runtime, log, store, hardware, checkpoint, software = 'larder-edge' } = options
   const outbox = new JournalOutbox(store, runtime, settings.outbox)
-  const software = options.software ?? 'larder-edge'
   const inbox = createInbox(store, runtime, log, {
     software,
     now: () => core.cloudNow(),
@@ -67,9 +52,9 @@ export function createHub(options: HubOptions): Hub {
   })
   let opened: Hub['controllers'] = { links: () => [], losses: () => new Map() }
   const core: HubCore = createCore({
-    runtime,
-    log,
-    store,
+    ...forCore,
+    software,
+    settings: settings.core,
     outbox,
     resetInbox() {
       inbox.reset()
@@ -79,19 +64,7 @@ export function createHub(options: HubOptions): Hub {
       const parts = { hardware, openPort, runtime, log, settings: settings.links }
       return (opened = createControllers(parts, events))
     },
-    lastError: options.lastError,
-    isStart: options.isStart ?? true,
-    ...(options.certificates && { certificates: options.certificates }),
     isStalled: () => sync.isStalled(),
-    ...(options.desired && { desired: options.desired }),
-    ...(options.description && { description: options.description }),
-    formerHubId: options.formerHubId,
-    ...(options.images && { images: options.images }),
-    gpio,
-    hardware,
-    settings: settings.core,
-    software,
-    checkpoint,
   })
   const sync: Sync = new Sync({
     runtime,
@@ -103,12 +76,12 @@ export function createHub(options: HubOptions): Hub {
     core,
     software,
     desired: () => options.desired?.report(),
-    canMove: options.canMove,
+    canMove,
     loginCertificate: () => loginCertificate(options),
     provenTime: () => Math.max(core.certainNow() ?? 0, signedAt(loginCertificate(options))),
     checkpoint,
     settings: settings.sync,
-    vitals: () => vitalsOf(options, { core, outbox, controllers: opened }),
+    vitals: () => board && { ...board(), ...serviceVitals(options, { core, outbox, controllers: opened }) },
   })
   return {
     core,
@@ -148,17 +121,15 @@ function report(core: HubCore, sync: Sync): void {
   sync.sendHello()
 }
 
-/** The figures of the board and the service; undefined if the board has none. */
-function vitalsOf(
-  { board, runtime, store }: HubOptions,
+/** The figures of the service. */
+function serviceVitals(
+  { runtime, store }: HubOptions,
   { core, outbox, controllers }: Pick<Hub, 'core' | 'outbox' | 'controllers'>,
-): Heartbeat['vitals'] {
-  if (!board) return undefined
+) {
   const { restarts, last } = core.life()
   const ledger = outbox.position('ledger')
   const isTimed = core.certainNow() !== undefined
   return {
-    ...board(),
     journal_bytes: store.bytes(),
     link_errors: controllers.errors?.() ?? 0,
     queue: ledger.last - ledger.base,

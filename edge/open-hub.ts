@@ -2,14 +2,11 @@ import * as files from 'node:fs'
 import { dirname } from 'node:path'
 import { makeFolder } from '../protocol/model/make-folder.ts'
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
-import type { GpioLines } from '../protocol/model/hardware.ts'
-import type { Log } from '../protocol/model/log.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
-import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import type { EdgeConfig } from './config.ts'
 import { openSerialPort } from './hardware/serialport-line-port.ts'
 import { createHub, type Hub, type HubOptions } from './hub.ts'
-import { StorageError, storageReasonOf } from './journal/storage-error.ts'
+import { ofStorage } from './journal/storage-error.ts'
 import { lockStore, type StoreLock } from './journal/store-lock.ts'
 import { openStore, type Store } from './journal/store.ts'
 import type { createRecent } from './recent.ts'
@@ -20,15 +17,21 @@ export interface OpenHub extends Running {
   store: Store
 }
 
+/** The options of the hub that do not follow from its configuration. */
 interface Parts extends Pick<
   HubOptions,
-  'lastError' | 'certificates' | 'desired' | 'isStart' | 'board' | 'images'
+  | 'runtime'
+  | 'log'
+  | 'gpio'
+  | 'openTransport'
+  | 'software'
+  | 'lastError'
+  | 'certificates'
+  | 'desired'
+  | 'isStart'
+  | 'board'
+  | 'images'
 > {
-  life: Runtime
-  log: Log
-  gpio: GpioLines
-  openTransport: OpenTransport
-  software: string
   recent: Pick<ReturnType<typeof createRecent>, 'port'>
   /** The journal's lock, if this process has it already. */
   held: StoreLock | undefined
@@ -47,10 +50,10 @@ export function lockJournal(path: string, { clock }: Runtime): StoreLock {
 
 /** Opens the journal and starts the hub on it. Throws a `StorageError` if the storage cannot be used. */
 export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
-  const { life, log, gpio, openTransport, software, recent, lastError, certificates } = parts
-  const { desired, isStart, board, images = [] } = parts
+  const { recent, held, ...options } = parts
+  const { log } = options
   const { hardware, store: path } = config
-  const lock = parts.held ?? lockJournal(path, life)
+  const lock = held ?? lockJournal(path, options.runtime)
   let store: Store | undefined
   let hub: Hub | undefined
   function end(): void {
@@ -75,25 +78,15 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
       })
       const opened = store
       hub = createHub({
-        runtime: life,
-        log,
+        ...options,
         store,
         hardware,
         openPort: recent.port(openSerialPort),
-        gpio,
-        openTransport,
         checkpoint: noCheckpoint,
         settings: config.hub,
-        software,
-        lastError,
-        ...(certificates && { certificates }),
-        desired,
         description: config.description,
         formerHubId: config.formerHubId,
         canMove: config.canMove,
-        images,
-        ...(isStart !== undefined && { isStart }),
-        ...(board && { board }),
       })
       hub.start()
       return { hub, store, onLost: (listener) => opened.onLost(listener), stop: end }
@@ -101,17 +94,6 @@ export function openHub(config: EdgeConfig, parts: Parts): OpenHub {
   } catch (error) {
     end()
     throw error
-  }
-}
-
-/** Converts storage failures to `StorageError`s. */
-function ofStorage<T>(path: string, work: () => T): T {
-  try {
-    return work()
-  } catch (error) {
-    const reason = storageReasonOf(error, path)
-    if (reason === undefined || error instanceof StorageError) throw error
-    throw new StorageError(reason, (error as Error).message, { cause: error })
   }
 }
 

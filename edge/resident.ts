@@ -12,6 +12,7 @@ import type { OpenTransport } from '../protocol/mqtt/transport.ts'
 import { pageAssets } from '../protocol/page-assets.ts'
 import type { EdgeConfig } from './config.ts'
 import { startApplying } from './applying.ts'
+import type { CertificateEnd } from './core/context.ts'
 import type { HubCore } from './core/hub-core.ts'
 import type { DesiredStates } from './desired/desired-states.ts'
 import { boardVitals } from './diagnosis/vitals.ts'
@@ -45,7 +46,7 @@ export interface ResidentOptions {
   watchdogMs: number | undefined
   /** See `CoreOptions`. */
   lastError: string | undefined
-  certificates: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
+  certificates: () => readonly CertificateEnd[]
   desired: DesiredStates
   /** Ends the service; its supervisor starts it again. */
   restart: () => void
@@ -163,14 +164,13 @@ export class Resident {
     // it.
     const checkMs = checkingMs(config.store)
     extendTimeouts(notify, checkMs, watchdogMs)
-    const software = this.#software
     try {
       return openHub(config, {
-        life,
+        runtime: life,
         log,
         gpio,
         openTransport,
-        software,
+        software: this.#software,
         recent,
         held,
         lastError,

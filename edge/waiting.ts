@@ -9,6 +9,7 @@ import { createLayout } from './core/layout.ts'
 import { storageAlarm } from './core/local.ts'
 import { Doors } from './hardware/doors.ts'
 import type { Serving } from './serving.ts'
+import { Heartbeat } from './sync/hello.ts'
 import type { HubSettings, SyncSettings } from '../protocol/settings/hub-limits.ts'
 import { randomHex } from '../protocol/model/ids.ts'
 import { RepeatedLine } from '../protocol/model/repeated-lines.ts'
@@ -74,14 +75,13 @@ export function startWaiting(options: WaitingOptions): Waiting {
     settings: settings.sync,
     health,
   })
+  const position = { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }
   const core = waitingCore({ fault, since, startedAt, clock: runtime.clock, health, doors })
   doors.start()
   reporter.start()
   return {
     core,
-    sync: {
-      state: () => ({ ...reporter.state(), ledger: { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 } }),
-    },
+    sync: { state: () => ({ ...reporter.state(), ledger: position }) },
     controllers: {
       links: () =>
         hardware.controllers.map(({ id, port }) => ({
@@ -94,7 +94,7 @@ export function startWaiting(options: WaitingOptions): Waiting {
         })),
       losses: () => new Map(),
     },
-    outbox: { position: () => ({ epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }) },
+    outbox: { position: () => position },
     changed: () => reporter.changed(),
     stop() {
       reporter.stop()
@@ -177,6 +177,7 @@ interface StorageReporterOptions {
 interface Connection {
   session: string
   transport: MqttTransport
+  heartbeat: Heartbeat
   isOpen: boolean
 }
 
@@ -189,8 +190,6 @@ class StorageReporter {
   readonly #instance: string
   #connection: Connection | undefined
   #cancelRetry: Cancel | undefined
-  #cancelBeat: Cancel | undefined
-  #cancelSoon: Cancel | undefined
   #attempts = 0
   #reportedAt = -Infinity
   #receivedAt: number | undefined
@@ -211,21 +210,16 @@ class StorageReporter {
   stop(): void {
     this.#isRunning = false
     this.#cancelRetry?.()
-    this.#cancelBeat?.()
-    this.#cancelSoon?.()
     const connection = this.#connection
     this.#connection = undefined
+    connection?.heartbeat.stop()
     if (connection?.isOpen) this.#publishPresence(connection, false)
     connection?.transport.close()
   }
 
   /** The health has changed. */
   changed(): void {
-    const { runtime, settings } = this.#options
-    this.#cancelSoon ??= runtime.clock.after(settings.healthMs, () => {
-      this.#cancelSoon = undefined
-      this.#report()
-    })
+    this.#connection?.heartbeat.changed()
   }
 
   state(): {
@@ -245,7 +239,7 @@ class StorageReporter {
   }
 
   #connect(): void {
-    const { runtime, hubId, openTransport } = this.#options
+    const { runtime, hubId, openTransport, settings } = this.#options
     const session = randomHex(runtime.random, 16)
     const offline: Presence = { session, online: false }
     const transport = openTransport(
@@ -259,7 +253,8 @@ class StorageReporter {
         onMessage: (topic) => this.#onMessage(topic),
       },
     )
-    this.#connection = { session, transport, isOpen: false }
+    const heartbeat = new Heartbeat(runtime, settings, () => this.#report())
+    this.#connection = { session, transport, heartbeat, isOpen: false }
   }
 
   #onConnect(session: string): void {
@@ -269,14 +264,14 @@ class StorageReporter {
     this.#attempts = 0
     this.#outage.succeeded({}, 'connected to the broker')
     this.#publishPresence(connection, true)
-    this.#beat()
+    connection.heartbeat.start()
   }
 
   #onDisconnect(session: string, reason: string): void {
     if (this.#connection?.session !== session || !this.#isRunning) return
     const { runtime, settings } = this.#options
+    this.#connection.heartbeat.stop()
     this.#connection = undefined
-    this.#cancelBeat?.()
     const delayMs = backoffMs(this.#attempts++, settings.backoff, runtime.random)
     this.#outage.failed(reason, { delayMs }, 'no connection to the cloud', 'warn')
     this.#cancelRetry = runtime.clock.after(delayMs, () => this.#connect())
@@ -288,16 +283,6 @@ class StorageReporter {
     this.#receivedAt = runtime.clock.monotonic()
     if (parseDownTopic(hubId, topic) !== 'hail') return
     if (this.#receivedAt - this.#reportedAt >= settings.hailMs) this.#report()
-  }
-
-  #beat(): void {
-    const { runtime, settings } = this.#options
-    this.#cancelBeat?.()
-    this.#cancelBeat = runtime.clock.after(
-      settings.heartbeatMs * (0.9 + 0.2 * runtime.random.fraction()),
-      () => this.#beat(),
-    )
-    this.#report()
   }
 
   #report(): void {

@@ -15,7 +15,7 @@ import { collectOrder, dispenseUnit, endOrder, prepareOrder, readyOrder } from '
 import { recoverOrder } from './recovery/orders.ts'
 import { noteFridgeDoors, watchFridges } from './fridges.ts'
 import { reportStates } from './states.ts'
-import { firstOf, type Step, type Wait } from './step.ts'
+import { earliest, firstOf, type Step, type Wait } from './step.ts'
 import { blockedRows, type BlockedRows } from './blocked-rows.ts'
 
 /**
@@ -109,7 +109,7 @@ function takeSteps(context: Context): number | undefined {
       const hardware = watchHardware(context)
       const firmware = watchFirmware(context)
       const reported = reportStates(context, bins, blocks)
-      const waits = [
+      return earliest([
         step.ms,
         askOverdue(context),
         startUpGraceMs(context) || undefined,
@@ -118,9 +118,7 @@ function takeSteps(context: Context): number | undefined {
         hardware,
         firmware,
         reported,
-      ]
-      const known = waits.filter((ms) => ms !== undefined)
-      return known.length > 0 ? Math.min(...known) : undefined
+      ])
     }
     const key = JSON.stringify(step)
     const first = taken.indexOf(key)

@@ -84,54 +84,51 @@ function endOf(
   return operation ? motionEnd(context, operation) : { outcome: 'failed', reason: 'fault', data: null }
 }
 
-/** The outcome of one motion as a command's end. */
-function motionEnd({ devices }: Context, operation: OperationRow): CommandEnd {
-  const { state, why, ms } = operation
-  const number = numberOf('bin', operation.device) ?? 0
-  if (operation.action === 'dispense') return dispenseEnd(operation)
-  const goal = goals[operation.action]
-  const stands = devices.bin(number)
-  const position = 'door' in goal ? { door: stands.door } : { lift: stands.lift }
+/** The outcome of an operation, and the reason. */
+function outcomeOf({ state, why }: OperationRow): Pick<CommandEnd, 'outcome' | 'reason'> {
   switch (state) {
     case 'done':
-      return { outcome: 'executed', reason: null, data: { ...goal, duration_ms: ms } }
+      return { outcome: 'executed', reason: null }
     case 'failed':
-      return {
-        outcome: 'failed',
-        reason: failureReasons[why ?? ''] ?? 'fault',
-        data: { ...position, duration_ms: ms, fault: why },
-      }
+      return { outcome: 'failed', reason: failureReasons[why ?? ''] ?? 'fault' }
     case 'nothing':
-      return { outcome: 'refused', reason: refusalReasons[why ?? ''] ?? 'nack', data: null }
+      return { outcome: 'refused', reason: refusalReasons[why ?? ''] ?? 'nack' }
     case 'open':
     case 'unknown':
     case 'settled':
-      return { outcome: 'unknown', reason: 'interrupted', data: position }
+      return { outcome: 'unknown', reason: 'interrupted' }
   }
+}
+
+/** The outcome of one motion as a command's end. */
+function motionEnd({ devices }: Context, operation: OperationRow): CommandEnd {
+  const { why, ms } = operation
+  if (operation.action === 'dispense') return dispenseEnd(operation)
+  const end = outcomeOf(operation)
+  const goal = goals[operation.action]
+  const stands = devices.bin(numberOf('bin', operation.device) ?? 0)
+  const position = 'door' in goal ? { door: stands.door } : { lift: stands.lift }
+  const data = {
+    executed: { ...goal, duration_ms: ms },
+    failed: { ...position, duration_ms: ms, fault: why },
+    refused: null,
+    unknown: position,
+  }
+  return { ...end, data: data[end.outcome] }
 }
 
 /**
  * The outcome of a test dispense. Only units that were seen to fall count; without that the outcome is
  * unknown (I1).
  */
-function dispenseEnd({ state, why, ms, drops, bin }: OperationRow): CommandEnd {
+function dispenseEnd(operation: OperationRow): CommandEnd {
+  const { why, ms, drops, bin } = operation
+  const end = outcomeOf(operation)
   const data = { drops, duration_ms: ms, fault: why }
-  switch (state) {
-    case 'done':
-      return { outcome: 'executed', reason: null, data: { drops, bin, duration_ms: ms } }
-    case 'failed':
-      return { outcome: 'failed', reason: failureReasons[why ?? ''] ?? 'fault', data }
-    case 'nothing': {
-      const reason = refusalReasons[why ?? '']
-      return reason === undefined
-        ? { outcome: 'failed', reason: 'fault', data }
-        : { outcome: 'refused', reason, data: null }
-    }
-    case 'open':
-    case 'unknown':
-    case 'settled':
-      return { outcome: 'unknown', reason: 'interrupted', data }
-  }
+  if (end.outcome === 'executed') return { ...end, data: { drops, bin, duration_ms: ms } }
+  if (end.outcome !== 'refused') return { ...end, data }
+  // The row was tried: the controller has reported a fault that moved nothing.
+  return end.reason === 'nack' ? { outcome: 'failed', reason: 'fault', data } : { ...end, data: null }
 }
 
 const failureReasons: Partial<Record<string, CommandReason>> = {
@@ -149,16 +146,12 @@ const refusalReasons: Partial<Record<string, CommandReason>> = {
 function deliveryEnd(command: CommandRow, operations: readonly OperationRow[]): CommandEnd {
   const immediate = (command.data ?? []) as BinResult[]
   const moved = operations.map((operation): BinResult => {
-    const bin_number = numberOf('bin', operation.device) ?? 0
-    if (operation.state === 'done') return { bin_number, success: true, error: null }
-    const { why } = operation
-    const reason =
-      operation.state === 'nothing'
-        ? (refusalReasons[why ?? ''] ?? 'nack')
-        : operation.state === 'failed'
-          ? (failureReasons[why ?? ''] ?? 'fault')
-          : 'unknown'
-    return { bin_number, success: false, error: reason }
+    const { outcome, reason } = outcomeOf(operation)
+    return {
+      bin_number: numberOf('bin', operation.device) ?? 0,
+      success: outcome === 'executed',
+      error: outcome === 'unknown' ? 'unknown' : reason,
+    }
   })
   return deliveryOutcome([...immediate, ...moved])
 }

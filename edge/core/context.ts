@@ -19,6 +19,13 @@ import { cabinetDevice, type Layout } from './layout.ts'
 import type { Ledger } from './ledger.ts'
 import type { CoreSettings } from '../../protocol/settings/hub-limits.ts'
 
+/** A certificate by its name (`certificateSubject`). `endsAt`: wall time, milliseconds. */
+export interface CertificateEnd {
+  name: string
+  endsAt: number
+  lifetimeMs?: number
+}
+
 export interface CoreOptions {
   runtime: Runtime
   log: Log
@@ -36,20 +43,17 @@ export interface CoreOptions {
   /** The error that ended the previous process, if it stored one. */
   lastError?: string | undefined
   /** True if the service starts; false if it only reopened its journal after a storage failure. */
-  isStart?: boolean
-  /**
-   * The certificates that this hub knows, by name (`certificateSubject`), and their expiry (wall time,
-   * milliseconds).
-   */
-  certificates?: () => readonly { name: string; endsAt: number; lifetimeMs?: number }[]
+  isStart?: boolean | undefined
+  /** The certificates that this hub knows. */
+  certificates?: (() => readonly CertificateEnd[]) | undefined
   /** The desired state of the cloud. Absent: the hub ignores it. */
-  desired?: CoreDesired
+  desired?: CoreDesired | undefined
   /** The newest firmware of each kind of controllers. Absent: the hub updates none. */
-  images?: readonly FirmwareImage[]
+  images?: readonly FirmwareImage[] | undefined
   gpio: GpioLines
   hardware: HardwareDescription
   /** The hardware description with its ports as in its file, for a cloud that has none. */
-  description?: HardwareDescription
+  description?: HardwareDescription | undefined
   /** The number of this hub in the cell from which it moved. */
   formerHubId?: number | undefined
   settings: CoreSettings

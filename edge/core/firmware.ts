@@ -4,6 +4,7 @@ import type { FirmwareRequest } from '../hardware/link-state.ts'
 import type { Context } from './context.ts'
 import { binDevice } from './layout.ts'
 import { firmwareStep, isUpdating, newBoard, type BoardFirmware, type FirmwareStep } from './firmware-step.ts'
+import { earliest } from './step.ts'
 import {
   attemptOf,
   countTry,
@@ -133,8 +134,7 @@ export function watchFirmware(context: Context): number | undefined {
     const board = firmware.get(controller)
     return board && takeStep(context, controller, board)
   })
-  const waits = [...silences, ...steps].filter((ms) => ms !== undefined)
-  return waits.length > 0 ? Math.min(...waits) : undefined
+  return earliest([...silences, ...steps])
 }
 
 /** The image that the controller was ordered to run, while its firmware is unknown since then. */

@@ -6,6 +6,7 @@ import { isUsable, type Context } from './context.ts'
 import { unknownFridge, type FridgeState } from './devices.ts'
 import { fridgeDevice } from './layout.ts'
 import { setAlarm } from './ledger.ts'
+import { earliest } from './step.ts'
 import type { FridgeReading } from './summaries.ts'
 import { isFrozen, newThermometer, proofOf } from './thermometer.ts'
 
@@ -71,9 +72,8 @@ export function judgeFridge(facts: FridgeFacts, limits: FridgeLimits): FridgeVer
 
 /** Judges every fridge. Returns the milliseconds until time alone may change a verdict. */
 export function watchFridges(context: Context): number | undefined {
-  const waits = context.layout.fridges.flatMap(({ number }) => watchFridge(context, number))
-  const known = waits.filter((ms): ms is number => ms !== undefined && ms > 0)
-  return known.length > 0 ? Math.min(...known) : undefined
+  const waits = context.layout.fridges.map(({ number }) => watchFridge(context, number))
+  return earliest(waits.filter((ms) => ms !== undefined && ms > 0))
 }
 
 function watchFridge(context: Context, number: number): number | undefined {
@@ -244,7 +244,7 @@ export function noteFridgeDoors({ layout, doors, devices, runtime, settings }: C
     memory.openedAt = now
     return []
   })
-  return waits.length > 0 ? Math.min(...waits) : undefined
+  return earliest(waits)
 }
 
 /**

@@ -11,11 +11,12 @@ import {
   settingsSubject,
   versionSubject,
 } from '../../protocol/model/subject.ts'
-import { setAlarm } from './ledger.ts'
+import { setAlarm, setAlarms } from './ledger.ts'
 import type { Context } from './context.ts'
 import type { FirmwareAttempt } from './firmware-step.ts'
 import { readingOf } from './fridges.ts'
 import { checkRestarts } from './starts.ts'
+import { earliest } from './step.ts'
 import { takeOver } from './recovery/controllers.ts'
 import { BROKER_CERTIFICATE as BROKER } from '../../protocol/mqtt/certificates.ts'
 
@@ -119,12 +120,11 @@ function checkClock(context: Context): void {
   setAlarm(context, 'clock_wrong', HUB_SUBJECT, Math.abs(aheadMs) > settings.clockWrongMs, detail)
 }
 
-const EXPIRING = 'certificate_expiring'
 const WARN_PART = 1 / 6
 
 /** Raises an alarm for each certificate that expires soon, and clears it after the renewal. */
 function checkCertificates(context: Context): void {
-  const { state, cloud, settings, certificates } = context
+  const { cloud, settings, certificates } = context
   if (!certificates) return
   const known = certificates()
   const ending = known
@@ -133,35 +133,29 @@ function checkCertificates(context: Context): void {
       ({ endsAt, lifetimeMs = Infinity }) =>
         endsAt - cloud.now() < Math.min(settings.certificateWarnMs, lifetimeMs * WARN_PART),
     )
-    .map(({ name, endsAt }) => ({
-      subject: certificateSubject(name),
-      detail: `on ${new Date(endsAt).toISOString().slice(0, 10)}`,
-    }))
-  for (const { subject, detail } of ending) setAlarm(context, EXPIRING, subject, true, detail)
-  const subjects = new Set(ending.map(({ subject }) => subject))
+    .map(({ name, endsAt }): [string, string] => [
+      certificateSubject(name),
+      `on ${new Date(endsAt).toISOString().slice(0, 10)}`,
+    ])
   // After a start, the broker's certificate is unknown until the hub has connected to the broker.
-  if (!known.some(({ name }) => name === BROKER)) subjects.add(certificateSubject(BROKER))
-  for (const { code, subject } of state.alarms.all())
-    if (code === EXPIRING && !subjects.has(subject)) setAlarm(context, EXPIRING, subject, false, '')
+  const isBrokerKnown = known.some(({ name }) => name === BROKER)
+  const isUnknown = (subject: string): boolean => !isBrokerKnown && subject === certificateSubject(BROKER)
+  setAlarms(context, 'certificate_expiring', new Map(ending), isUnknown)
 }
-
-const FAILED = 'update_failed'
 
 /**
  * Raises an alarm for the version of the desired state, the release, and the firmware of a controller, that the hub has left
  * again, until it uses another one.
  */
 export function checkUpdates(context: Context): void {
-  const { state, desired } = context
+  const { desired } = context
   const [settings, release] = [desired?.failed(), desired?.failedUpdate()]
   const failed = new Map([
     ...(settings ? [[settingsSubject(settings.version), settings.error] as const] : []),
     ...(release ? [[versionSubject(release.version), release.error] as const] : []),
     ...failedFirmware(context),
   ])
-  for (const { code, subject } of state.alarms.all())
-    if (code === FAILED && !failed.has(subject)) setAlarm(context, FAILED, subject, false, '')
-  for (const [subject, error] of failed) setAlarm(context, FAILED, subject, true, error)
+  setAlarms(context, 'update_failed', failed)
 }
 
 /** The updates of the controllers that the hub's description contains, by controller. */
@@ -181,14 +175,12 @@ const failedFirmware = (context: Context): [subject: string, error: string][] =>
  * them at each event. Each function returns the milliseconds until time alone changes its result.
  */
 export function watchHardware(context: Context): number | undefined {
-  const waits = [watchControllers(context), watchLines(context), watchDoors(context)]
-  return earliest(waits)
+  return ahead([watchControllers(context), watchLines(context), watchDoors(context)])
 }
 
-const earliest = (waits: readonly (number | undefined)[]): number | undefined => {
-  const known = waits.filter((ms): ms is number => ms !== undefined && ms > 0)
-  return known.length > 0 ? Math.min(...known) : undefined
-}
+/** The next time, of those that have not passed. */
+const ahead = (waits: readonly (number | undefined)[]): number | undefined =>
+  earliest(waits.filter((ms) => ms !== undefined && ms > 0))
 
 /**
  * A silent controller's alarm is not raised if the controller answers again. An open alarm is cleared after
@@ -209,7 +201,7 @@ function watchControllers(context: Context): number | undefined {
     if (leftMs <= 0) setAlarm(context, 'controller_silent', subject, true, reasonOf(context, controller))
     return leftMs
   })
-  return earliest(waits)
+  return ahead(waits)
 }
 
 const reasonOf = ({ controllers }: Context, controller: string): string =>
@@ -252,5 +244,5 @@ function watchDoors(context: Context): number | undefined {
     setAlarm(context, 'door_left_open', doorSubject(door), why !== undefined, why ?? '')
     return leftMs
   })
-  return earliest([...waits, doors.troublesInMs()])
+  return ahead([...waits, doors.troublesInMs()])
 }

@@ -118,9 +118,14 @@ interface Books {
 export const isAlarmRaised = ({ alarms }: State, code: HubAlarmCode, subject: string): boolean =>
   alarms.all().some((alarm) => alarm.code === code && alarm.subject === subject)
 
+interface AlarmBooks extends Books {
+  log: Log
+  cloud: { now: () => number }
+}
+
 /** Raises or clears an alarm. A change is reported once, not again after a restart. */
 export function setAlarm(
-  { state, ledger, log, cloud }: Books & { log: Log; cloud: { now: () => number } },
+  { state, ledger, log, cloud }: AlarmBooks,
   code: HubAlarmCode,
   subject: string,
   raised: boolean,
@@ -133,6 +138,19 @@ export function setAlarm(
   if (raised) log.warn({ code, subject, detail }, 'alarm')
   else log.info({ code, subject }, 'alarm over')
   ledger.report({ kind: 'alarm', code, subject, raised, detail })
+}
+
+/** The alarms of one kind are exactly these, by subject. Alarms of subjects with `isUnknown` stay. */
+export function setAlarms(
+  books: AlarmBooks,
+  code: HubAlarmCode,
+  details: ReadonlyMap<string, string>,
+  isUnknown: (subject: string) => boolean = () => false,
+): void {
+  for (const { code: raised, subject } of books.state.alarms.all())
+    if (raised === code && !details.has(subject) && !isUnknown(subject))
+      setAlarm(books, code, subject, false, '')
+  for (const [subject, detail] of details) setAlarm(books, code, subject, true, detail)
 }
 
 /** Reports an incident without duration: an alarm that is raised and cleared at once. */

@@ -30,6 +30,22 @@ import { placeOf } from './layout.ts'
 import { blockedRows, closedCabinets } from './blocked-rows.ts'
 
 const no = (reason: LocalRefusal): LocalOutcome => ({ ok: false, reason })
+
+/** Books an action of a person with its report to the cloud. */
+function book(
+  context: Context,
+  action: string,
+  subject: string,
+  facts: Parameters<typeof reportLocal>[3],
+  work: () => void,
+): LocalOutcome {
+  const isTaken = context.handle(() => {
+    work()
+    reportLocal(context, action, subject, facts)
+  })
+  return isTaken ? { ok: true } : no('unavailable')
+}
+
 const invalidQuantity = (why: string): LocalOutcome => ({ ok: false, reason: 'invalid_quantity', why })
 
 /** A person resolves an operation of unknown outcome. */
@@ -42,11 +58,9 @@ export function settleByPerson(
   const operation = context.state.operations.find(operationId)
   if (!operation) return no('not_found')
   if (operation.state !== 'unknown') return no('not_unknown')
-  const isTaken = context.handle(() => {
-    settleManually(context, operation, happened)
-    reportLocal(context, 'settle_operation', deviceSubject(operation.device), { by })
-  })
-  return isTaken ? { ok: true } : no('unavailable')
+  return book(context, 'settle_operation', deviceSubject(operation.device), { by }, () =>
+    settleManually(context, operation, happened),
+  )
 }
 
 export function restockByPerson(
@@ -62,11 +76,9 @@ export function restockByPerson(
   const before = facing.quantity
   const problem = restockProblem(units, { quantity: before, capacity: layout.depthOf(location) })
   if (problem !== undefined) return invalidQuantity(problem)
-  const isTaken = context.handle(() => {
-    restockFacing(context, facing, units, id)
-    reportLocal(context, 'restock_row', rowSubject(location), { by, before, after: before + units })
-  })
-  return isTaken ? { ok: true } : no('unavailable')
+  return book(context, 'restock_row', rowSubject(location), { by, before, after: before + units }, () =>
+    restockFacing(context, facing, units, id),
+  )
 }
 
 /**
@@ -90,21 +102,15 @@ export function countByPerson(
     return { ok: false, reason: 'not_now', why: 'Somebody has counted this row since then. Count it again.' }
   const moved = ageMs > 0 ? state.stock.movedSince(facing.product_id, countedAt, location) : 0
   const [before, after] = [facing.quantity, Math.max(0, units + moved)]
-  const isTaken = context.handle(() => {
-    countFacing(context, facing, after, id)
-    reportLocal(context, 'count_row', rowSubject(location), { by, before, after })
-  })
-  return isTaken ? { ok: true } : no('unavailable')
+  return book(context, 'count_row', rowSubject(location), { by, before, after }, () =>
+    countFacing(context, facing, after, id),
+  )
 }
 
 /** A person has checked the goods in a fridge. */
 export function confirmFridgeByPerson(context: Context, fridge: number, by?: LocalActor): LocalOutcome {
   if (!shutFridges(context).includes(fridge)) return no('not_found')
-  const isTaken = context.handle(() => {
-    confirmFridge(context, fridge)
-    reportLocal(context, 'confirm_fridge', fridgeSubject(fridge), { by })
-  })
-  return isTaken ? { ok: true } : no('unavailable')
+  return book(context, 'confirm_fridge', fridgeSubject(fridge), { by }, () => confirmFridge(context, fridge))
 }
 
 /** A person unlocks a door. Doors also unlock on a full disk. */
@@ -123,24 +129,16 @@ export function holdByPerson(
 ): LocalOutcome {
   const { state, layout } = context
   if (what !== 'orders' && !layout.bins.some(({ number }) => number === what)) return no('not_found')
-  const isTaken = context.handle(() => {
-    const held = state.facts.get('held')
-    const others = held.bins.filter((bin) => bin !== what)
-    state.facts.set(
-      'held',
-      what === 'orders'
-        ? { ...held, orders: isHeld }
-        : { ...held, bins: isHeld ? [...others, what] : others },
+  const held = state.facts.get('held')
+  const others = held.bins.filter((bin) => bin !== what)
+  const verb = isHeld ? 'hold' : 'release'
+  if (what === 'orders')
+    return book(context, `${verb}_orders`, 'orders', { by }, () =>
+      state.facts.set('held', { ...held, orders: isHeld }),
     )
-    const action = isHeld ? 'hold' : 'release'
-    reportLocal(
-      context,
-      what === 'orders' ? `${action}_orders` : `${action}_bin`,
-      what === 'orders' ? 'orders' : binSubject(what),
-      { by },
-    )
-  })
-  return isTaken ? { ok: true } : no('unavailable')
+  return book(context, `${verb}_bin`, binSubject(what), { by }, () =>
+    state.facts.set('held', { ...held, bins: isHeld ? [...others, what] : others }),
+  )
 }
 
 /** A person confirms that the board on this line is a spare part for this hub. */
@@ -255,20 +253,14 @@ function kindOf(body: string): string | null {
 
 /** Requests a snapshot from the cloud. Old entries may be outdated, so none is applied late. */
 export function replayByPerson(context: Context, by?: LocalActor): LocalOutcome {
-  if (context.state.deadLetters.count() === 0) return { ok: false, reason: 'not_found' }
-  const isTaken = context.handle(() => {
-    context.resetInbox()
-    reportLocal(context, 'replay_dead_letters', HUB_SUBJECT, { by })
-  })
-  return isTaken ? { ok: true } : { ok: false, reason: 'unavailable' }
+  if (context.state.deadLetters.count() === 0) return no('not_found')
+  return book(context, 'replay_dead_letters', HUB_SUBJECT, { by }, () => context.resetInbox())
 }
 
 export function dropByPerson(context: Context, id: number, by?: LocalActor): LocalOutcome {
-  if (!context.state.deadLetters.find(id)) return { ok: false, reason: 'not_found' }
-  const isTaken = context.handle(() => {
+  if (!context.state.deadLetters.find(id)) return no('not_found')
+  return book(context, 'drop_dead_letter', HUB_SUBJECT, { by }, () => {
     context.state.deadLetters.remove('WHERE number = ?', id)
     watchDeadLetters(context)
-    reportLocal(context, 'drop_dead_letter', HUB_SUBJECT, { by })
   })
-  return isTaken ? { ok: true } : { ok: false, reason: 'unavailable' }
 }

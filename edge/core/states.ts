@@ -5,6 +5,7 @@ import type { BinView } from './bins/bin.ts'
 import { isUsable, type Context } from './context.ts'
 import { binDevice, cabinetDevice, fridgeDevice, type Layout } from './layout.ts'
 import { setAlarm } from './ledger.ts'
+import { earliest } from './step.ts'
 import { readingOf, shutFridges, unprovenFridges } from './fridges.ts'
 import { BY_PERSON, cabinetsOf, type BlockedRows } from './blocked-rows.ts'
 
@@ -41,7 +42,7 @@ export function reportStates(
     report(context, subject, { ...state, blocked: null })
     reported.delete(subject)
   }
-  return waits.length > 0 ? Math.min(...waits) : undefined
+  return earliest(waits)
 }
 
 /** Whether two states of a subject are equal. The location of a row is part of its subject. */

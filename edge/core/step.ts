@@ -38,14 +38,20 @@ export interface Wait {
   ms: number | undefined
 }
 
+/** The shortest of several waits; undefined: without end. */
+export function earliest(waits: readonly (number | undefined)[]): number | undefined {
+  const known = waits.filter((ms) => ms !== undefined)
+  return known.length > 0 ? Math.min(...known) : undefined
+}
+
 export const wait = (ms?: number): Wait => ({ kind: 'wait', ms })
 
 /** The first step of several decisions, or the shortest wait. */
 export function firstOf(decisions: Iterable<Step | Wait>): Step | Wait {
-  let shortest: number | undefined
+  const waits: (number | undefined)[] = []
   for (const decision of decisions) {
     if (decision.kind !== 'wait') return decision
-    if (decision.ms !== undefined) shortest = Math.min(shortest ?? decision.ms, decision.ms)
+    waits.push(decision.ms)
   }
-  return wait(shortest)
+  return wait(earliest(waits))
 }

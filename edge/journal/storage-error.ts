@@ -73,6 +73,17 @@ export function storageReasonOf(error: unknown, path?: string): StorageReason | 
   return reasonByFileSystem(dirname(path), reason) ?? reason
 }
 
+/** Does work on the storage of the file at `path`. Converts a failure of the storage to a `StorageError`. */
+export function ofStorage<T>(path: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    const reason = storageReasonOf(error, path)
+    if (reason === undefined || error instanceof StorageError) throw error
+    throw new StorageError(reason, (error as Error).message, { cause: error })
+  }
+}
+
 function reasonByCode(error: unknown): StorageReason | undefined {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
   const { code } = error

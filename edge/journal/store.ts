@@ -7,7 +7,7 @@ import { CACHE_KB, MAX_MB } from '../../protocol/settings/hub-limits.ts'
 import { openBallast, releaseBallast, type Ballast } from './ballast.ts'
 import { migrate, migrations } from './migrations.ts'
 import { Sqlite } from './sqlite-driver.ts'
-import { StorageError, storageReasonOf } from './storage-error.ts'
+import { ofStorage, StorageError, storageReasonOf } from './storage-error.ts'
 import { BUSY_MS, isNoRoom, StorageWatch } from './storage-watch.ts'
 import { Transactions, type TransactionParts } from './transactions.ts'
 import { basename, dirname } from 'node:path'
@@ -106,15 +106,7 @@ const LOG_PAGES = 4096
  * Opens the journal and migrates its tables. Throws `JournalRefused` if another version created the tables.
  * Throws a `StorageError` if the storage cannot be used or the journal belongs to another hub.
  */
-export function openStore(options: StoreOptions): Store {
-  try {
-    return openOrThrow(options)
-  } catch (error) {
-    const reason = storageReasonOf(error, options.path)
-    if (reason === undefined || error instanceof StorageError) throw error
-    throw new StorageError(reason, (error as Error).message, { cause: error })
-  }
-}
+export const openStore = (options: StoreOptions): Store => ofStorage(options.path, () => openOrThrow(options))
 
 function openOrThrow(options: StoreOptions): Store {
   const { checkpoint, log, path, hubId, cacheKb = CACHE_KB, maxBytes = MAX_MB * 1024 * 1024 } = options

@@ -4,6 +4,7 @@ import type { ActuationRequest } from '../../hardware/controllers.ts'
 import type { UnitKey } from '../../journal/state.ts'
 import type { OperationRow } from '../../journal/tables.ts'
 import type { Context } from '../context.ts'
+import { earliest } from '../step.ts'
 import { applyNotSent } from './outcomes.ts'
 
 /**
@@ -111,5 +112,5 @@ export function askOverdue(context: Context): number | undefined {
     const at = askAt.get(operation.id)
     if (at !== undefined) waits.push(Math.max(1, at - now))
   }
-  return waits.length > 0 ? Math.min(...waits) : undefined
+  return earliest(waits)
 }
