@@ -117,6 +117,7 @@ function gather(bytes: Readable, clock: Clock, limits: BodyLimits, take: (more: 
     stop = () => {
       cancel()
       bytes.off('data', add)
+      bytes.off('close', end)
       bytes.pause()
     }
   })

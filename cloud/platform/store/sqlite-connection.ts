@@ -123,11 +123,10 @@ export class SqliteConnection implements Driver {
   async rollbackTransaction(turn: Turn): Promise<void> {
     const { part } = turn
     turn.part = 'undone'
-    if (part === 'none') return
     // On a full disk SQLite itself undoes the transaction with all joined ones. Report the cause.
     if (!this.#database.inTransaction) this.#lose(this.#cause)
     else if (part === 'opened') this.#execute('rollback')
-    else {
+    else if (part === 'joined') {
       this.#execute('rollback to savepoint joined')
       this.#execute('release savepoint joined')
     }
@@ -212,10 +211,11 @@ export class SqliteConnection implements Driver {
       this.#undo()
       return this.#attempt(this.#statements.of(sql), parameters)
     }
-    await this.beginTransaction(turn)
+    // A single write joins a group without a savepoint: SQLite itself undoes a failed statement.
+    if (!this.#group) await this.beginTransaction(turn)
     try {
       const result = this.#attempt(this.#statements.of(sql), parameters)
-      await this.commitTransaction(turn)
+      await this.#join(turn)
       return result
     } catch (error) {
       await this.rollbackTransaction(turn)

@@ -144,14 +144,14 @@ class FileDialect extends SqliteDialect {
 const chosenBy: ReadonlySet<string> = columnsOf(Object.values(tables))
 
 function columnsOf(declared: readonly Table[]): Set<string> {
-  const names = declared.flatMap(({ columns, indexes }) =>
-    Object.keys(columns).filter((name) =>
+  const inConditions = declared.flatMap(({ columns, indexes }) =>
+    Object.entries(columns).filter(([name]) =>
       indexes.some(({ where }) => where !== undefined && new RegExp(`\\b${name}\\b`).test(where)),
     ),
   )
   const isOfFew = (name: string): boolean =>
-    declared.every(({ columns }) => columns[name] === undefined || columns[name].sql.isOneOf)
-  return new Set(names.filter(isOfFew))
+    inConditions.every(([other, { sql }]) => other !== name || sql.isOneOf)
+  return new Set(inConditions.map(([name]) => name).filter(isOfFew))
 }
 
 /** Whether a value can occur in such a column. Other values stay parameters. */

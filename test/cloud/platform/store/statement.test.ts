@@ -250,6 +250,18 @@ test('a statement must name its columns, because a server refuses a prepared sta
   for (const each of everything) await expect(each(db.kysely, {})).rejects.toThrow('are named')
 })
 
+test('SQLite gets the few values of columns in conditions of partial indexes in the text, because it would prepare the statement for each run', async () => {
+  const db = openDatabase({ url: 'sqlite::memory:' })
+  onTestFinished(() => db.close())
+  const payments = db.kysely.selectFrom('payments').select('id')
+  const known = payments.where('status', '=', 'completed').where('is_late', '=', 0)
+  expect(known.compile().parameters).toEqual([])
+  // A column with any values, and a value that is no word, stay parameters.
+  expect(payments.where('method', '=', 'pm_card_visa').compile().parameters).toEqual(['pm_card_visa'])
+  const intents = db.kysely.selectFrom('sandbox_intents').select('id').where('status', '=', "it's")
+  expect(intents.compile().parameters).toEqual(["it's"])
+})
+
 test('SQLite files: a read outside a transaction sees committed data, and does not wait for a writer', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-statement-'))
   const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
