@@ -1,10 +1,9 @@
 import { alarmKinds } from '../../protocol/model/alarms.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { acknowledgeAlarm, viewAlarm } from '../events/alarms/alarms.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { contextOf, recordAct, type CommandLine } from './command-line.ts'
+import { recordAct, type CommandLine } from './command-line.ts'
 import { findOwner, hubOf, numberOf } from './options.ts'
 
 /** The kinds that an acknowledgement ends. */
@@ -31,7 +30,7 @@ const hubsById = (q: Queries, ids: readonly number[]) =>
     .execute()
 
 /** Alarms, for operators. */
-export const alarmCommands = (runtime: Runtime): CommandLine => ({
+export const alarmCommands: CommandLine = {
   usage,
   subcommands: {
     list: {
@@ -70,10 +69,10 @@ export const alarmCommands = (runtime: Runtime): CommandLine => ({
     acknowledge: {
       options: [],
       positionals: ['id'],
-      run: ({ db, options, settings }) =>
+      run: ({ db, options, context, runtime }) =>
         db.transact(async (tx) => {
           const id = options['id'] ?? ''
-          const row = await acknowledgeAlarm(tx, contextOf({ db, settings }, runtime), id, 'command line')
+          const row = await acknowledgeAlarm(tx, context, id, 'command line')
           if (!row) throw new Error(`no such alarm: ${id}`)
           const { hub_id: hubId, kind, subject } = row
           const detail = { kind, subject }
@@ -82,4 +81,4 @@ export const alarmCommands = (runtime: Runtime): CommandLine => ({
         }),
     },
   },
-})
+}

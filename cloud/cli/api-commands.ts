@@ -6,7 +6,6 @@ import type { Route } from '../../protocol/contract/route.ts'
 import { routes } from '../../protocol/contract/routes.ts'
 import { helpText, inGroup, optionalText, readSettings } from '../../protocol/model/program-settings.ts'
 import { progressOn } from '../../protocol/model/progress.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { schemaProblems } from '../../protocol/model/schema-problems.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
 import { wrap } from '../../protocol/model/wrap.ts'
@@ -76,13 +75,13 @@ const commands = (Object.entries(routes) as [string, Route][])
 export const apiNouns: readonly string[] = [...new Set(commands.map(({ noun }) => noun))]
 
 /** The commands of a noun, or undefined if no route has it. */
-export function apiCommands(noun: string, runtime: Runtime): CommandLine | undefined {
+export function apiCommands(noun: string): CommandLine | undefined {
   const own = commands.filter((command) => command.noun === noun)
   if (own.length === 0) return undefined
   const lines = own.map((command) => `  ${usageOf(command)}\n${wrap(command.route.summary, 100, '      ')}`)
   return {
     usage: `Calls of the service, which need its address and a credential:\n${lines.join('\n')}`,
-    subcommands: Object.fromEntries(own.map((command) => [command.verb, subcommandOf(command, runtime)])),
+    subcommands: Object.fromEntries(own.map((command) => [command.verb, subcommandOf(command)])),
     settings: apiSettings,
   }
 }
@@ -174,7 +173,7 @@ function helpOf(command: ApiCommand): string {
   )
 }
 
-function subcommandOf(command: ApiCommand, runtime: Runtime): Subcommand {
+function subcommandOf(command: ApiCommand): Subcommand {
   const { route } = command
   const fields = fieldsOf(route)
   return {
@@ -186,7 +185,7 @@ function subcommandOf(command: ApiCommand, runtime: Runtime): Subcommand {
     flags: Object.keys(flagsOf(route)),
     positionals: fields.filter(({ place }) => place === 'params').map(({ name }) => name),
     help: () => helpOf(command),
-    run: (invocation) => run(command, invocation, runtime),
+    run: (invocation) => run(command, invocation),
   }
 }
 
@@ -198,12 +197,8 @@ interface AnyClient {
   live(endpoint: string, input: Call): AsyncIterable<unknown>
 }
 
-async function run(
-  { endpoint, route }: ApiCommand,
-  invocation: WithoutStore,
-  { clock }: Runtime,
-): Promise<unknown> {
-  const { options, terminal } = invocation
+async function run({ endpoint, route }: ApiCommand, invocation: WithoutStore): Promise<unknown> {
+  const { options, terminal, runtime } = invocation
   const input: Call = { ...readCall(route, options), signal: terminal.signal }
   const access = accessOf(route, invocation)
   const client = createClient(access) as unknown as AnyClient
@@ -217,7 +212,7 @@ async function run(
       return undefined
     }
     if (options['all'] === undefined) return unwrap(await client.call(endpoint, input)) ?? { done: true }
-    const progress = progressOn(process.stderr, clock)
+    const progress = progressOn(process.stderr, runtime.clock)
     const items: unknown[] = []
     try {
       for await (const item of client.items(endpoint, input)) progress.show(`${items.push(item)} records`)

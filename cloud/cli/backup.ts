@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { settingsIn } from '../../protocol/model/program-settings.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { createBackup } from '../operations/backup/create.ts'
 import { installationOf, targetOf } from '../operations/backup/place.ts'
 import { restoreBackup } from '../operations/backup/restore.ts'
@@ -34,7 +33,7 @@ function settingsText({ environment, config }: WithoutStore): string {
 const shown = ({ scheduled: _scheduled, ...backup }: ListedBackup): object => backup
 
 /** Backups, for operators. */
-export const backupCommands = (runtime: Runtime): CommandLine => ({
+export const backupCommands: CommandLine = {
   usage,
   subcommands: {
     create: {
@@ -42,7 +41,7 @@ export const backupCommands = (runtime: Runtime): CommandLine => ({
       options: ['to'],
       flags: ['scheduled'],
       async run(input) {
-        const { settings, options } = input
+        const { settings, options, runtime } = input
         const installation = installationOf(settings, runtime)
         const made = await createBackup(installation, {
           to: targetOf(settings, options['to']),
@@ -66,7 +65,7 @@ export const backupCommands = (runtime: Runtime): CommandLine => ({
     list: {
       store: 'none',
       options: ['to'],
-      async run({ settings, options }) {
+      async run({ settings, options, runtime }) {
         const { credentials } = installationOf(settings, runtime)
         const listed = await openTarget(targetOf(settings, options['to']), credentials).list()
         return listed.map(({ name: _name, ...backup }) => shown(backup))
@@ -76,7 +75,8 @@ export const backupCommands = (runtime: Runtime): CommandLine => ({
       store: 'none',
       options: [],
       positionals: ['file'],
-      run: ({ settings, options }) => verifyBackup(installationOf(settings, runtime), options['file']!),
+      run: ({ settings, options, runtime }) =>
+        verifyBackup(installationOf(settings, runtime), options['file']!),
       isFailure: (output) => !(output as { ok: boolean }).ok,
     },
     restore: {
@@ -84,14 +84,16 @@ export const backupCommands = (runtime: Runtime): CommandLine => ({
       options: [],
       flags: ['force'],
       positionals: ['file'],
-      run: ({ settings, options, terminal }) =>
-        restoreBackup(installationOf(settings, runtime), {
+      run: (input) => {
+        const { settings, options, terminal, runtime } = input
+        return restoreBackup(installationOf(settings, runtime), {
           file: options['file']!,
           force: options['force'] !== undefined,
           actor: COMMAND_LINE,
-          contextOf: (db) => contextOf({ db, settings }, runtime),
+          contextOf: (db) => contextOf(db, input),
           say: (sentence) => terminal.warn?.(`${sentence}\n`),
-        }),
+        })
+      },
     },
   },
-})
+}

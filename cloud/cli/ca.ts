@@ -1,5 +1,4 @@
 import { X509Certificate } from 'node:crypto'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { DAY_MS } from '../../protocol/model/times.ts'
 import { endOf } from '../../protocol/mqtt/certificates.ts'
 import { isToBeReplaced, retireFormer, rotateAuthority } from '../enrolment/rotation.ts'
@@ -27,13 +26,13 @@ no certificate of the new one (retire; --force retires it, and these hubs need a
 const DEFAULT_DAYS = 90
 
 /** The cloud's own certificate authority, for operators. */
-export const authorityCommands = (runtime: Runtime): CommandLine => ({
+export const authorityCommands: CommandLine = {
   usage,
   subcommands: {
-    show: { options: [], run: ({ q }) => show(q, runtime.clock.now()) },
+    show: { options: [], run: ({ q, runtime }) => show(q, runtime.clock.now()) },
     rotate: {
       options: ['overlap'],
-      async run({ q, db, options }) {
+      async run({ q, db, options, runtime }) {
         const days = Number(options['overlap'] ?? DEFAULT_DAYS)
         if (!Number.isInteger(days) || days < 1 || days > 365)
           throw new UsageError('--overlap takes a whole number of days from 1 to 365')
@@ -48,7 +47,7 @@ export const authorityCommands = (runtime: Runtime): CommandLine => ({
     retire: {
       options: [],
       flags: ['force'],
-      async run({ q, db, options }) {
+      async run({ q, db, options, runtime }) {
         const now = runtime.clock.now()
         const force = options['force'] !== undefined
         const { lost } = await db.transact(async (tx) => {
@@ -62,7 +61,7 @@ export const authorityCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}
 
 async function show(q: Queries, now: number) {
   const rows = await authorityRows(q)

@@ -40,12 +40,14 @@ export interface WithoutStore {
   /** The path of `--config`. */
   config?: string | undefined
   terminal: Terminal
+  runtime: Runtime
 }
 
 /** The input of a subcommand. */
 export interface Invocation extends WithoutStore {
   q: Queries
   db: CloudDatabase
+  context: CloudContext
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -116,6 +118,7 @@ export interface Outcome {
  */
 export async function runCommandLine(
   { usage, subcommands, settings: listed = storeSettings }: CommandLine,
+  runtime: Runtime,
   args: readonly string[],
   environment: Environment,
   given: Terminal = silent,
@@ -138,7 +141,7 @@ export async function runCommandLine(
     const shown = terminal.columns === undefined ? (text: string) => text : escapedLines
     const columns = json === undefined ? terminal.columns : undefined
     const settings = readAll(environment, config)
-    const output = await execute(subcommand, { options, settings, environment, config, terminal })
+    const output = await execute(subcommand, { options, settings, environment, config, terminal, runtime })
     if (output === undefined) return { exitCode: 0, stdout: '', stderr: '' }
     const exitCode = subcommand.isFailure?.(output) === true ? 1 : 0
     const stdout =
@@ -178,7 +181,7 @@ async function execute(subcommand: Subcommand, input: WithoutStore): Promise<unk
   const db = await openStore(databaseUrlOf(input.settings), subcommand.store, input.terminal.warn)
   try {
     await takeCell(db, input.settings.limits.rules.cell)
-    return await subcommand.run({ ...input, q: db.kysely, db })
+    return await subcommand.run({ ...input, q: db.kysely, db, context: contextOf(db, input) })
   } finally {
     await db.close()
   }
@@ -277,10 +280,7 @@ export function suggestion(given: string, known: readonly string[], prefix = '')
 }
 
 /** Context for parts of the service that a command uses. It runs no background turns. */
-export const contextOf = (
-  { db, settings }: Pick<Invocation, 'db' | 'settings'>,
-  runtime: Runtime,
-): CloudContext => ({
+export const contextOf = (db: CloudDatabase, { settings, runtime }: WithoutStore): CloudContext => ({
   db,
   runtime,
   log: silentLog,

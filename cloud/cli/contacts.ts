@@ -1,7 +1,6 @@
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { severities, type Severity } from '../../protocol/model/alarms.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { setContact, viewContact } from '../people/staff/contacts.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Tables } from '../platform/store/schema.ts'
@@ -20,12 +19,12 @@ address, \`add\` changes the rest. A contact of this command gets mails at once;
 must confirm it first. Prints JSON.`
 
 /** Recipients of alarms by mail. */
-export const contactCommands = (runtime: Runtime): CommandLine => ({
+export const contactCommands: CommandLine = {
   usage,
   subcommands: {
     add: {
       options: ['owner', 'email', 'name', 'severity', 'morning'],
-      async run({ options, q, db }) {
+      async run({ options, q, db, runtime }) {
         const owner = await findOwner(q, required(options, 'owner'))
         const email = required(options, 'email')
         if (!z.email().max(254).safeParse(email).success)
@@ -55,7 +54,7 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
     remove: {
       options: [],
       positionals: ['id'],
-      run: ({ options, db }) =>
+      run: ({ options, db, runtime }) =>
         db.transact(async (tx) => {
           const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER) ?? 0
           const row = await tx.q
@@ -70,7 +69,7 @@ export const contactCommands = (runtime: Runtime): CommandLine => ({
         }),
     },
   },
-})
+}
 
 function severityOf(options: Options): Severity {
   const given = options['severity'] ?? 'warning'

@@ -1,8 +1,7 @@
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { deadLetters, dropDeadLetter, replayDeadLetter } from '../gateway/dead-letters.ts'
 import { hubDomain } from '../hub-domain.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { contextOf, type CommandLine, type Invocation, type Options } from './command-line.ts'
+import { type CommandLine, type Invocation, type Options } from './command-line.ts'
 import { hubOf, numberOf } from './options.ts'
 
 const usage = `Usage:
@@ -22,7 +21,7 @@ const STANDARD_LIMIT = 100
 const MAX_LIMIT = 10_000
 
 /** Dead letters, for operators. */
-export const deadLetterCommands = (runtime: Runtime): CommandLine => ({
+export const deadLetterCommands: CommandLine = {
   usage,
   subcommands: {
     list: {
@@ -38,9 +37,7 @@ export const deadLetterCommands = (runtime: Runtime): CommandLine => ({
       positionals: ['ids'],
       hasOptionalPositionals: true,
       run: (invocation) =>
-        forEach(invocation, (id) =>
-          replayDeadLetter(contextOf(invocation, runtime), hubDomain(), { id, actor: ACTOR }),
-        ),
+        forEach(invocation, (id) => replayDeadLetter(invocation.context, hubDomain(), { id, actor: ACTOR })),
       isFailure,
     },
     drop: {
@@ -49,16 +46,13 @@ export const deadLetterCommands = (runtime: Runtime): CommandLine => ({
       hasOptionalPositionals: true,
       run: (invocation) =>
         forEach(invocation, async (id) => {
-          const isThere = await dropDeadLetter(contextOf(invocation, runtime), hubDomain(), {
-            id,
-            actor: ACTOR,
-          })
+          const isThere = await dropDeadLetter(invocation.context, hubDomain(), { id, actor: ACTOR })
           return { id, outcome: isThere ? 'dropped' : 'not_found' }
         }),
       isFailure,
     },
   },
-})
+}
 
 interface Done {
   id: number
@@ -89,5 +83,6 @@ function idsOf(options: Options): number[] {
   return [...new Set(parts.map(Number))].toSorted((a, b) => a - b)
 }
 
-const isFailure = (output: unknown): boolean =>
-  (output as readonly Done[]).some(({ outcome }) => outcome === 'failed' || outcome === 'not_found')
+function isFailure(output: unknown): boolean {
+  return (output as readonly Done[]).some(({ outcome }) => outcome === 'failed' || outcome === 'not_found')
+}

@@ -1,13 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
-import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
+import { sleep } from '../../protocol/model/runtime.ts'
 import { filesOfTar } from '../../protocol/model/tar.ts'
 import { MAX_BUNDLE_BYTES, MAX_RECORDS, type Diagnosis } from '../../protocol/mqtt/diagnosis.ts'
 import { linesOf, readDiagnosis } from '../operations/hubs/diagnoses.ts'
 import { using } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { contextOf, type CommandLine, type Invocation, type Options } from './command-line.ts'
+import { type CommandLine, type Invocation, type Options } from './command-line.ts'
 import { record } from './hub-management.ts'
 import { hubOf, numberOf, required } from './options.ts'
 
@@ -18,28 +18,28 @@ const MAX_UNPACKED_BYTES = 16 * MAX_BUNDLE_BYTES
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Reads logs and diagnostic archives of hubs. The service fetches them over MQTT. */
-export const diagnosisCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+export const diagnosisCommands: CommandLine['subcommands'] = {
   logs: {
     options: ['hub', 'since', 'limit'],
     flags: ['follow'],
     positionals: ['hub'],
-    run: (invocation) => printLogs(invocation, runtime),
+    run: printLogs,
   },
   bundle: {
     options: ['hub', 'to'],
     positionals: ['hub'],
-    run: (invocation) => storeBundle(invocation, runtime),
+    run: storeBundle,
   },
-})
+}
 
-async function printLogs(invocation: Invocation, runtime: Runtime): Promise<undefined> {
-  const { options, terminal } = invocation
+async function printLogs(invocation: Invocation): Promise<undefined> {
+  const { options, terminal, runtime } = invocation
   const since_ms = sinceOf(options)
   const limit = numberOf(options, 'limit', 1, MAX_RECORDS) ?? MAX_RECORDS
   const isFollowed = options['follow'] !== undefined
   const hubId = await hubOf(invocation)
   const detail = { since: options['since'], limit, follow: isFollowed }
-  const read = readerOf(invocation, runtime, hubId)
+  const read = readerOf(invocation, hubId)
   let after: string | undefined
   for (let isFirst = true; isFirst || !terminal.signal.aborted; isFirst = false) {
     const wanted = { kind: 'logs', since_ms, limit, ...(after !== undefined && { after }) } as const
@@ -54,11 +54,11 @@ async function printLogs(invocation: Invocation, runtime: Runtime): Promise<unde
   return undefined
 }
 
-async function storeBundle(invocation: Invocation, runtime: Runtime): Promise<object> {
+async function storeBundle(invocation: Invocation): Promise<object> {
   const hubId = await hubOf(invocation)
-  const day = new Date(runtime.clock.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')
+  const day = new Date(invocation.runtime.clock.now()).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')
   const file = invocation.options['to'] ?? `hub-${hubId}-${day}Z.tar.gz`
-  const { content } = await readerOf(invocation, runtime, hubId)({ kind: 'bundle' }, { file })
+  const { content } = await readerOf(invocation, hubId)({ kind: 'bundle' }, { file })
   const archive = Buffer.from(content, 'base64')
   const contents = contentsOf(archive)
   if (!contents) throw new Error(`fault: the archive of hub ${hubId} cannot be read`)
@@ -84,8 +84,7 @@ function sinceOf(options: Options): number {
 }
 
 /** Requests a diagnosis of a hub and waits for it. `detail`: for the audit log, if the act is to be recorded. */
-function readerOf(invocation: Invocation, runtime: Runtime, hubId: number) {
-  const context = contextOf(invocation, runtime)
+function readerOf({ context, runtime }: Invocation, hubId: number) {
   return async (wanted: Diagnosis, detail: object | undefined) => {
     const act = detail && ((q: Queries) => record(q, runtime, `hubs.${wanted.kind}`, hubId, { ...detail }))
     const answer = await readDiagnosis(context, hubId, wanted, act)

@@ -1,11 +1,10 @@
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { eraseOrder } from '../gateway/moves.ts'
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { revokeHub } from '../enrolment/enrol.ts'
 import { moveHub, retireHub } from '../operations/ownership/hand-over.ts'
 import { shownMove } from '../operations/ownership/next-cell.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
-import { COMMAND_LINE, contextOf, recordAct, type CommandLine } from './command-line.ts'
+import { COMMAND_LINE, recordAct, type CommandLine } from './command-line.ts'
 import { claimPicture } from './hub-code.ts'
 import { findOwner, idOf, required, nameOf } from './options.ts'
 import { exportHub, writeExport } from './hub-export.ts'
@@ -13,14 +12,13 @@ import { record, say } from './hub-management.ts'
 import { changeHub, lockInService, showHub } from './hub-record.ts'
 
 /** Renames, moves, retires and exports hubs. */
-export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+export const lifeCommands: CommandLine['subcommands'] = {
   rename: {
     options: ['hub', 'name'],
     positionals: ['hub'],
-    run({ db, settings, options }) {
+    run({ db, options, context, runtime }) {
       const hubId = idOf(options, 'hub', "a hub's")
       const name = nameOf(options, 'name')
-      const context = contextOf({ db, settings }, runtime)
       return db.transact(async (tx) => {
         const before = await lockInService(tx, hubId)
         await changeHub(tx, context, hubId, { changes: { name } })
@@ -32,10 +30,9 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   move: {
     options: ['hub', 'owner'],
     positionals: ['hub'],
-    async run({ db, settings, options }) {
+    async run({ db, options, context, runtime }) {
       const hubId = idOf(options, 'hub', "a hub's")
       const given = required(options, 'owner')
-      const context = contextOf({ db, settings }, runtime)
       const { roles, ...moved } = await db.transact(async (tx) => {
         const { owner: from, name } = await showHub(tx.q, context, hubId)
         const to = await findOwner(tx.q, given)
@@ -61,10 +58,9 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
     options: ['hub'],
     flags: ['force'],
     positionals: ['hub'],
-    run({ db, settings, options }) {
+    run({ db, options, context, runtime }) {
       const hubId = idOf(options, 'hub', "a hub's")
       const force = options['force'] !== undefined
-      const context = contextOf({ db, settings }, runtime)
       return db.transact(async (tx) => {
         const before = await tx.q
           .selectFrom('hubs')
@@ -89,17 +85,16 @@ export const lifeCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       return folder === undefined ? exported : writeExport(exported, required(options, 'to'))
     },
   },
-})
+}
 
 /** Decides which board may be a hub. */
-export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+export const boardCommands: CommandLine['subcommands'] = {
   'claim-code': {
     options: ['hub'],
     positionals: ['hub'],
     picture: claimPicture,
-    run({ db, settings, options }) {
+    run({ db, options, context, runtime }) {
       const hubId = idOf(options, 'hub', "a hub's")
-      const context = contextOf({ db, settings }, runtime)
       return db.transact(async (tx) => {
         await lockInService(tx, hubId)
         const { code, expiresAt } = await renewClaimCode(tx, context, hubId)
@@ -111,7 +106,7 @@ export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => (
   revoke: {
     options: ['hub'],
     positionals: ['hub'],
-    async run({ db, options, settings }) {
+    async run({ db, options, settings, runtime }) {
       const hubId = idOf(options, 'hub', "a hub's")
       const ended = await db.transact(async (tx) => {
         const revoked = await revokeHub(tx, runtime, hubId)
@@ -127,4 +122,4 @@ export const boardCommands = (runtime: Runtime): CommandLine['subcommands'] => (
       return ended
     },
   },
-})
+}

@@ -12,11 +12,11 @@ import { lockInService } from './hub-record.ts'
 export const DEFAULT_PORT = '8083'
 
 /** Addresses of the hubs' management services (SSH), and their host keys. */
-export const managementCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+export const managementCommands: CommandLine['subcommands'] = {
   'set-management': {
     options: ['hub', 'host', 'port', 'host-key'],
     positionals: ['hub'],
-    async run({ q, db, options, settings }) {
+    async run({ q, db, options, settings, runtime }) {
       const hubId = await hubOf({ q, options })
       const host = bareHost(required(options, 'host'))
       const port = portOf(options['port'] ?? DEFAULT_PORT)
@@ -36,7 +36,7 @@ export const managementCommands = (runtime: Runtime): CommandLine['subcommands']
   'clear-management': {
     options: ['hub'],
     positionals: ['hub'],
-    async run({ q, db, options }) {
+    async run({ q, db, options, runtime }) {
       const hubId = await hubOf({ q, options })
       await db.transact(async (tx) => {
         await lockInService(tx, hubId)
@@ -46,11 +46,6 @@ export const managementCommands = (runtime: Runtime): CommandLine['subcommands']
       return { hub_id: hubId, cleared: true }
     },
   },
-  ...keyCommands(runtime),
-})
-
-/** The cloud's key for management services. */
-const keyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   key: {
     store: 'none',
     options: [],
@@ -59,7 +54,7 @@ const keyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   },
   'rotate-key': {
     options: [],
-    async run({ q, settings }) {
+    async run({ q, settings, runtime }) {
       const { key, former } = rotateClientKey(managementKeyOf(settings), say)
       await recordAct(q, runtime, { action: 'hubs.rotate_key', object: 'management-key' })
       return { cloud_key: key.publicKey, former_key: former.publicKey }
@@ -67,14 +62,14 @@ const keyCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
   },
   'end-key-rotation': {
     options: [],
-    async run({ q, settings }) {
+    async run({ q, settings, runtime }) {
       const path = managementKeyOf(settings)
       if (!endRotation(path)) throw new UsageError('there is no rotation to end')
       await recordAct(q, runtime, { action: 'hubs.end_key_rotation', object: 'management-key' })
       return { cloud_key: ensureClientKey(path, say).publicKey }
     },
   },
-})
+}
 
 /** Prints for people on stderr: stdout is for the output. */
 export const say = (sentence: string): void => void process.stderr.write(`${sentence}\n`)

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { goesInClear } from '../../protocol/model/exposure.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { NextCell } from '../../protocol/mqtt/session.ts'
 import { Digest } from '../operations/ownership/hub-entry.ts'
 import { orderMove, withdrawMove, type MoveOrder } from '../operations/ownership/next-cell.ts'
@@ -8,7 +7,7 @@ import { storeSecretsOf } from '../operations/backup/place.ts'
 import { existingSealer } from '../platform/store/sealer.ts'
 import { using } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { contextOf, type CommandLine, type Options } from './command-line.ts'
+import { type CommandLine, type Options } from './command-line.ts'
 import { record } from './hub-management.ts'
 import { showHub } from './hub-record.ts'
 import { conform, hubOf, idOf, required } from './options.ts'
@@ -27,16 +26,15 @@ repeat the command with the same code. A hub that is offline for a day does not 
 --withdraw withdraws an order that the hub has not answered. The command needs the STORE_SECRET of the service.`
 
 /** Sends hubs to other cells. */
-export const sendCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
+export const sendCommands: CommandLine['subcommands'] = {
   send: {
     options: ['hub', 'to', 'as', 'export', 'code-file'],
     flags: ['withdraw'],
     positionals: ['hub'],
     help: () => help,
     async run(invocation) {
-      const { q, db, settings, options } = invocation
+      const { q, db, settings, options, context, runtime } = invocation
       const hubId = await hubOf(invocation)
-      const context = contextOf({ db, settings }, runtime)
       const next = options['withdraw'] === undefined ? moveOf(options) : undefined
       const sealer = next && (await existingSealer(q, storeSecretsOf(settings), runtime.random))
       return db.transact(async (tx) => {
@@ -51,7 +49,7 @@ export const sendCommands = (runtime: Runtime): CommandLine['subcommands'] => ({
       })
     },
   },
-})
+}
 
 function moveOf(options: Options): MoveOrder {
   const cloud = required(options, 'to').replace(/\/+$/, '')

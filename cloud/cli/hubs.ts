@@ -1,7 +1,7 @@
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { readNamed } from '../platform/settings/config.ts'
-import { contextOf, type CommandLine, type Invocation, type Options } from './command-line.ts'
+import { type CommandLine, type Invocation, type Options } from './command-line.ts'
 import {
   conformOptions,
   findOwner,
@@ -144,54 +144,53 @@ public key, for the file AUTHORIZED_KEYS of each hub. The first call makes the k
 former: hubs may have either key. Add the new key at each hub, remove the former one, then call end-key-rotation.`
 
 /** Hubs, for operators. */
-export const hubCommands = (runtime: Runtime): CommandLine => ({
+export const hubCommands: CommandLine = {
   usage: hubUsage,
   subcommands: {
     list: {
       options: [],
-      run: ({ db, settings }) => listHubs(contextOf({ db, settings }, runtime)),
+      run: ({ context }) => listHubs(context),
     },
     create: {
       store: 'creates',
       options: [...Object.values(hubOptions), 'owner', 'new-owner', 'hardware'],
       picture: claimPicture,
-      run: (invocation) => create(invocation, runtime),
+      run: create,
     },
     show: {
       options: ['hub'],
       positionals: ['hub'],
-      run: ({ db, settings, options }) =>
-        showHub(db.kysely, contextOf({ db, settings }, runtime), idOf(options, 'hub', "a hub's")),
+      run: ({ db, options, context }) => showHub(db.kysely, context, idOf(options, 'hub', "a hub's")),
     },
     set: {
       options: ['hub', 'hardware', 'setting', ...Object.values(changeOptions)],
       repeated: ['setting'],
       flags: ['no-street-2'],
       positionals: ['hub'],
-      run: (invocation) => setRecord(invocation, runtime),
+      run: setRecord,
     },
-    ...lifeCommands(runtime),
-    ...boardCommands(runtime),
-    ...diagnosisCommands(runtime),
-    ...sendCommands(runtime),
+    ...lifeCommands,
+    ...boardCommands,
+    ...diagnosisCommands,
+    ...sendCommands,
     'set-layout': {
       options: ['hub', 'hardware'],
       positionals: ['hub'],
-      run: (invocation) => setLayout(invocation, runtime),
+      run: setLayout,
     },
     'renew-password': {
       options: ['hub', 'overlap', 'old-password-file', 'broker', 'wait'],
       positionals: ['hub'],
-      run: (invocation) => renew(invocation, runtime),
+      run: renew,
       isFailure: (output) => !['refused', undefined].includes((output as Renewed).old_password),
     },
     ...codeCommands,
-    ...managementCommands(runtime),
+    ...managementCommands,
   },
-})
+}
 
 /** Registers a hub, its owner with --new-owner, and its hardware description. */
-async function create({ options, db, settings }: Invocation, runtime: Runtime): Promise<unknown> {
+async function create({ options, db, settings, context, runtime }: Invocation): Promise<unknown> {
   for (const option of neededOptions) required(options, option)
   const hub = conformOptions(NewHub, options, hubOptions)
   const hardware = hardwareIn(options)
@@ -200,7 +199,7 @@ async function create({ options, db, settings }: Invocation, runtime: Runtime): 
     const owner = await ownerOf(tx, runtime, options)
     const { hubId, mqttPassword } = await createHub(tx, runtime, owner.id, hub)
     if (hardware) await storeDesired(tx, hubId, { hardware })
-    const claim = await renewClaimCode(tx, contextOf({ db, settings }, runtime), hubId)
+    const claim = await renewClaimCode(tx, context, hubId)
     await record(tx.q, runtime, 'hubs.create', hubId, { owner_id: owner.id, name: hub.name })
     return {
       hub_id: hubId,
@@ -225,9 +224,8 @@ async function create({ options, db, settings }: Invocation, runtime: Runtime): 
 }
 
 /** Changes the given settings of a hub; a wrong value changes nothing. */
-async function setRecord({ db, settings, options }: Invocation, runtime: Runtime): Promise<unknown> {
+async function setRecord({ db, options, context, runtime }: Invocation): Promise<unknown> {
   const hubId = idOf(options, 'hub', "a hub's")
-  const context = contextOf({ db, settings }, runtime)
   const changes = readChanges(options)
   const hardware = asValue(() => hardwareIn(options))
   const stored = settingsIn(options)
@@ -251,7 +249,7 @@ async function setRecord({ db, settings, options }: Invocation, runtime: Runtime
 }
 
 /** Replaces a hub's hardware description. */
-async function setLayout({ q, options, db }: Invocation, runtime: Runtime): Promise<unknown> {
+async function setLayout({ q, options, db, runtime }: Invocation): Promise<unknown> {
   const hubId = await hubOf({ q, options })
   required(options, 'hardware')
   const hardware = hardwareIn(options)!
@@ -312,8 +310,8 @@ interface Renewed {
 }
 
 /** Renews a hub's password, and reports whether an external broker still accepts the old one. */
-async function renew(invocation: Invocation, runtime: Runtime): Promise<Renewed> {
-  const { q, db, options, settings, terminal } = invocation
+async function renew(invocation: Invocation): Promise<Renewed> {
+  const { q, db, options, settings, terminal, runtime } = invocation
   const hubId = await hubOf({ q, options })
   const waitMs = (numberOf(options, 'wait', 1, 60) ?? 0) * 60_000
   const overlapHours = numberOf(options, 'overlap', 0, 168) ?? 0

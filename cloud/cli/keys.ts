@@ -1,6 +1,5 @@
 import { counted } from '../../protocol/model/counted.ts'
 import { isScope, scopes } from '../../protocol/model/scopes.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import {
   issueApiKey,
@@ -27,12 +26,12 @@ rotate issues a successor with the same rights; the key itself expires after the
 --hubs takes hub ids, or "*" for all hubs of the owner.
 --expires takes an ISO 8601 time. Scopes: ${scopes.join(', ')}.`
 
-export const keyCommands = (runtime: Runtime): CommandLine => ({
+export const keyCommands: CommandLine = {
   usage,
   subcommands: {
     create: {
       options: ['owner', 'name', 'scopes', 'hubs', 'expires'],
-      async run({ q, db, options }) {
+      async run({ q, db, options, runtime }) {
         const owner = await findOwner(q, required(options, 'owner'))
         const hubs = hubsOf(options)
         await requireHubs(q, hubs, owner.id)
@@ -53,7 +52,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
     },
     list: {
       options: [],
-      async run({ q, settings }) {
+      async run({ q, settings, runtime }) {
         const owners = new Map(
           (await q.selectFrom('owners').selectAll().execute()).map(({ id, name }) => [id, name]),
         )
@@ -66,7 +65,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
     rotate: {
       options: ['prefix', 'overlap', 'expires'],
       positionals: ['prefix'],
-      async run({ q, db, options }) {
+      async run({ q, db, options, runtime }) {
         const prefix = prefixGiven(required(options, 'prefix'))
         const endsAt = runtime.clock.now() + parseHours(options['overlap'] ?? '24')
         const expiresAt = timeOf(options, 'expires') ?? null
@@ -96,7 +95,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
     revoke: {
       options: ['prefix'],
       positionals: ['prefix'],
-      async run({ db, options }) {
+      async run({ db, options, runtime }) {
         const prefix = prefixGiven(required(options, 'prefix'))
         await db.transact(async (tx) => {
           if (!(await revokeApiKey(tx.q, runtime, prefix))) throw new Error(`no key has the prefix ${prefix}`)
@@ -106,7 +105,7 @@ export const keyCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}
 
 /** Operators may paste the whole key in place of its prefix. */
 const prefixGiven = (given: string): string =>

@@ -1,6 +1,5 @@
 import { ReportDay } from '../../protocol/contract/fields.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { smtpSender } from '../operations/alarms/mail.ts'
 import { composeMorning, morningReaders } from '../operations/reports/morning-mail.ts'
 import { localDay } from '../platform/calendar/zone.ts'
@@ -17,12 +16,12 @@ morning at the hub (default: today). The mail goes to the contacts of the hub's 
 service sends it by itself each day at MORNING_MAIL_AT. Without SMTP_URL the command prints the mail and sends nothing. Prints JSON.`
 
 /** Mails to people of an owner. */
-export const mailCommands = (runtime: Runtime): CommandLine => ({
+export const mailCommands: CommandLine = {
   usage,
   subcommands: {
     morning: {
       options: ['hub', 'date'],
-      async run({ options, q, db, settings, terminal }) {
+      async run({ options, q, db, settings, terminal, runtime }) {
         const id = numberOf(options, 'hub', 1, Number.MAX_SAFE_INTEGER)
         required(options, 'hub')
         const hub = await hubsWithContact(q)
@@ -57,4 +56,4 @@ export const mailCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}

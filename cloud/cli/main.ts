@@ -1,7 +1,6 @@
 import '../../protocol/require-node.ts'
 import '../../protocol/private-files.ts'
 import '../../protocol/closed-output.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { runCommandLine, suggestion, type CommandLine } from './command-line.ts'
@@ -10,34 +9,34 @@ import { runCommandLine, suggestion, type CommandLine } from './command-line.ts'
  * Operators' commands at the cloud's database, by their first word. Each loads only the modules that it
  * needs.
  */
-const administration: Readonly<Record<string, (runtime: Runtime) => Promise<CommandLine>>> = {
-  alarms: async (runtime) => (await import('./alarms.ts')).alarmCommands(runtime),
+const administration: Readonly<Record<string, () => Promise<CommandLine>>> = {
+  alarms: async () => (await import('./alarms.ts')).alarmCommands,
   audit: async () => (await import('./audit.ts')).auditCommands,
-  backup: async (runtime) => (await import('./backup.ts')).backupCommands(runtime),
-  ca: async (runtime) => (await import('./ca.ts')).authorityCommands(runtime),
-  'dead-letters': async (runtime) => (await import('./dead-letters.ts')).deadLetterCommands(runtime),
-  contacts: async (runtime) => (await import('./contacts.ts')).contactCommands(runtime),
-  hubs: async (runtime) => (await import('./hubs.ts')).hubCommands(runtime),
-  mail: async (runtime) => (await import('./mail.ts')).mailCommands(runtime),
-  keys: async (runtime) => (await import('./keys.ts')).keyCommands(runtime),
-  owners: async (runtime) => (await import('./owners.ts')).ownerCommands(runtime),
-  payments: async (runtime) => (await import('./payments.ts')).paymentCommands(runtime),
-  people: async (runtime) => (await import('./people.ts')).peopleCommands(runtime),
-  products: async (runtime) => (await import('./products.ts')).productCommands(runtime),
-  releases: async (runtime) => (await import('./releases.ts')).releaseCommands(runtime),
-  rollouts: async (runtime) => (await import('./rollouts.ts')).rolloutCommands(runtime),
-  webhooks: async (runtime) => (await import('./webhooks.ts')).webhookCommands(runtime),
-  users: async (runtime) => (await import('./users.ts')).userCommands(runtime),
-  roles: async (runtime) => (await import('./roles.ts')).roleCommands(runtime),
-  sessions: async (runtime) => (await import('./sessions.ts')).sessionCommands(runtime),
+  backup: async () => (await import('./backup.ts')).backupCommands,
+  ca: async () => (await import('./ca.ts')).authorityCommands,
+  'dead-letters': async () => (await import('./dead-letters.ts')).deadLetterCommands,
+  contacts: async () => (await import('./contacts.ts')).contactCommands,
+  hubs: async () => (await import('./hubs.ts')).hubCommands,
+  mail: async () => (await import('./mail.ts')).mailCommands,
+  keys: async () => (await import('./keys.ts')).keyCommands,
+  owners: async () => (await import('./owners.ts')).ownerCommands,
+  payments: async () => (await import('./payments.ts')).paymentCommands,
+  people: async () => (await import('./people.ts')).peopleCommands,
+  products: async () => (await import('./products.ts')).productCommands,
+  releases: async () => (await import('./releases.ts')).releaseCommands,
+  rollouts: async () => (await import('./rollouts.ts')).rolloutCommands,
+  webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
+  users: async () => (await import('./users.ts')).userCommands,
+  roles: async () => (await import('./roles.ts')).roleCommands,
+  sessions: async () => (await import('./sessions.ts')).sessionCommands,
 }
 
 /** The commands of a noun: at the database, and calls of the service. A command at the database has precedence. */
-async function commandLineOf(noun: string, verb: string, runtime: Runtime): Promise<CommandLine> {
-  const own = await administration[noun]?.(runtime)
+async function commandLineOf(noun: string, verb: string): Promise<CommandLine> {
+  const own = await administration[noun]?.()
   if (own && verb in own.subcommands) return own
   const { apiCommands, apiNouns } = await import('./api-commands.ts')
-  const calls = apiCommands(noun, runtime)
+  const calls = apiCommands(noun)
   if (own && calls)
     return {
       usage: `${own.usage}\n\n${calls.usage}`,
@@ -51,11 +50,11 @@ async function commandLineOf(noun: string, verb: string, runtime: Runtime): Prom
 }
 
 async function main([noun = '', ...args]: readonly string[]): Promise<void> {
-  const runtime = systemRuntime()
   const stopped = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopped.abort())
   const { isTTY, columns } = process.stdout
-  const outcome = await runCommandLine(await commandLineOf(noun, args[0] ?? '', runtime), args, process.env, {
+  const commands = await commandLineOf(noun, args[0] ?? '')
+  const outcome = await runCommandLine(commands, systemRuntime(), args, process.env, {
     print: (line) => void process.stdout.write(line),
     warn: (line) => void process.stderr.write(line),
     ...(isTTY && { columns, hasColours: !process.env['NO_COLOR'] && process.stdout.hasColors() }),

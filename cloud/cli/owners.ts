@@ -12,7 +12,7 @@ import {
 } from '../operations/ownership/owner-file.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { COMMAND_LINE, contextOf, recordAct, type CommandLine, type Invocation } from './command-line.ts'
+import { COMMAND_LINE, recordAct, type CommandLine, type Invocation } from './command-line.ts'
 import { baseOf } from './hub-code.ts'
 import { conform, findOwner, hubsOf, idOf, nameOf, readJsonFile, requireHubs, required } from './options.ts'
 
@@ -32,14 +32,14 @@ is refused until that hub is retired. --owner names an owner that exists there. 
 contacts and management addresses do not move. The page "Beyond one installation" has the steps.`
 
 /** Owners, for operators. */
-export const ownerCommands = (runtime: Runtime): CommandLine => ({
+export const ownerCommands: CommandLine = {
   usage,
   subcommands: {
     list: { options: [], run: ({ q }) => showOwners(q) },
     create: {
       store: 'creates',
       options: ['name'],
-      run: ({ db, options }) =>
+      run: ({ db, options, runtime }) =>
         db.transact(async (tx) => {
           const { id, name } = await createOwner(tx.q, runtime, nameOf(options, 'name'))
           await recordAct(tx.q, runtime, { action: 'owners.create', object: `owner-${id}`, detail: { name } })
@@ -49,11 +49,10 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
     export: {
       options: ['name', 'hubs', 'to'],
       positionals: ['name'],
-      async run({ q, db, settings, options }) {
+      async run({ q, db, options, context }) {
         const owner = await findOwner(q, required(options, 'name'))
         const hubs = options['hubs'] === undefined ? '*' : hubsOf(options)
         await requireHubs(q, hubs, owner.id)
-        const context = contextOf({ db, settings }, runtime)
         const file = await db.transact((tx) => exportOwner(tx, context, owner, hubs))
         // A fault is found here, not in the other cell.
         conform(OwnerFile, file, `owner ${owner.id}`)
@@ -73,12 +72,12 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
       store: 'creates',
       options: ['file', 'owner'],
       positionals: ['file'],
-      run: (invocation) => importFile(invocation, runtime),
+      run: importFile,
     },
     rename: {
       options: ['id', 'name'],
       positionals: ['id'],
-      run: ({ db, options }) => {
+      run: ({ db, options, runtime }) => {
         const ownerId = idOf(options, 'id', "an owner's")
         const name = nameOf(options, 'name')
         return db.transact(async (tx) => {
@@ -94,11 +93,10 @@ export const ownerCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}
 
-async function importFile({ db, settings, options }: Invocation, runtime: Runtime): Promise<unknown> {
+async function importFile({ db, settings, options, context, runtime }: Invocation): Promise<unknown> {
   const file = readJsonFile(required(options, 'file'), OwnerFile, MAX_FILE_BYTES)
-  const context = contextOf({ db, settings }, runtime)
   const given = options['owner'] === undefined ? undefined : idOf(options, 'owner', "an owner's")
   if (given !== undefined) await showOwner(db.kysely, given)
   const { ownerId, hubs } = await importOwner(context, file, {

@@ -1,10 +1,9 @@
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { findPayment, payments, stuckPayments } from '../commerce/payments/payment.ts'
 import { openOrphans, orphans } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
-import { contextOf, recordAct, type CommandLine } from './command-line.ts'
+import { recordAct, type CommandLine } from './command-line.ts'
 import { numberOf } from './options.ts'
 
 const usage = `Usage:
@@ -21,7 +20,7 @@ processor (or set ORPHANED_PAYMENTS=refund); the service then closes it. If the 
 settle REF closes the payment. REF is the processor's id (pi_…). Prints JSON.`
 
 /** Stuck payments, for operators. */
-export const paymentCommands = (runtime: Runtime): CommandLine => ({
+export const paymentCommands: CommandLine = {
   usage,
   subcommands: {
     stuck: { options: [], run: ({ q }) => listStuck(q) },
@@ -29,8 +28,7 @@ export const paymentCommands = (runtime: Runtime): CommandLine => ({
     settle: {
       options: [],
       positionals: ['id'],
-      async run({ db, options, settings }) {
-        const context = contextOf({ db, settings }, runtime)
+      async run({ db, options, context, runtime }) {
         const given = options['id'] ?? ''
         if (!/^\d+$/.test(given)) return db.transact((tx) => settleOrphan(tx, context, given))
         const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)!
@@ -52,7 +50,7 @@ export const paymentCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}
 
 async function settleOrphan(tx: Tx, context: CloudContext, ref: string) {
   const orphan = await openOrphans(tx.q).where('o.processor_ref', '=', ref).executeTakeFirst()

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { PersonName, Pin, isSameName, pinDigestOf } from '../../protocol/model/pin.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { addHubPerson, removeHubPeople } from '../operations/controls/hub-people.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { using } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { contextOf, recordAct, type CommandLine, type Options } from './command-line.ts'
+import { recordAct, type CommandLine, type Options } from './command-line.ts'
 import { lockInService } from './hub-record.ts'
 import { conform, hubsOf, required, requireHubs } from './options.ts'
 
@@ -24,12 +23,12 @@ A thief of a hub's card can try PINs on other computers: 4 digits take minutes, 
 --pin-file reads the PIN from a file; "-" is the standard input. Other users of the machine can read a PIN of --pin in the list of
 processes.`
 
-export const peopleCommands = (runtime: Runtime): CommandLine => ({
+export const peopleCommands: CommandLine = {
   usage,
   subcommands: {
     add: {
       options: ['name', 'pin', 'pin-file', 'hubs'],
-      async run({ q, db, settings, options, terminal }) {
+      async run({ q, db, options, terminal, context, runtime }) {
         const name = nameIn(options)
         const pin = pinIn(options)
         if (pin.length < 6) terminal.warn?.('a PIN of 8 digits protects better against a thief of the card\n')
@@ -38,7 +37,7 @@ export const peopleCommands = (runtime: Runtime): CommandLine => ({
         await db.transact(async (tx) => {
           for (const hubId of hubs) {
             await lockInService(tx, hubId)
-            await addHubPerson(tx, contextOf({ db, settings }, runtime), hubId, person)
+            await addHubPerson(tx, context, hubId, person)
             await recordAct(tx.q, runtime, { action: 'people.add', object: `person:${name}`, hubId })
           }
         })
@@ -51,13 +50,13 @@ export const peopleCommands = (runtime: Runtime): CommandLine => ({
     },
     remove: {
       options: ['name', 'hubs'],
-      async run({ q, db, settings, options }) {
+      async run({ q, db, options, context, runtime }) {
         const name = nameIn(options)
         const hubs = await hubIdsOf(q, { hubs: '*', ...options })
         return db.transact(async (tx) => {
           const left: number[] = []
           for (const hubId of hubs)
-            if (await removeHubPeople(tx, contextOf({ db, settings }, runtime), hubId, name)) {
+            if (await removeHubPeople(tx, context, hubId, name)) {
               left.push(hubId)
               await recordAct(tx.q, runtime, { action: 'people.remove', object: `person:${name}`, hubId })
             }
@@ -67,7 +66,7 @@ export const peopleCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}
 
 const nameIn = (options: Options): string => conform(PersonName, required(options, 'name'), '--name')
 

@@ -1,7 +1,6 @@
 import { progressOn, progressText } from '../../protocol/model/progress.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { requireInService } from '../platform/credentials/hub-access.ts'
-import { contextOf, type CommandLine } from './command-line.ts'
+import { type CommandLine } from './command-line.ts'
 import { hubOf, readJsonFile, required } from './options.ts'
 import { importProducts, ProductFile } from '../commerce/catalogue/import-products.ts'
 
@@ -15,12 +14,12 @@ first facing is the primary one; "quantity" is the present count of units. The U
 products that the hub has. Products that the file does not name stay as they are.
 "is_active": false ends the sale of a product. The hub receives the change at once, or when it connects again.`
 
-export const productCommands = (runtime: Runtime): CommandLine => ({
+export const productCommands: CommandLine = {
   usage,
   subcommands: {
     import: {
       options: ['hub', 'file'],
-      async run({ q, options, db, settings }) {
+      async run({ q, options, context, runtime }) {
         const hubId = await hubOf({ q, options })
         await requireInService(q, hubId)
         const entries = readJsonFile(required(options, 'file'), ProductFile)
@@ -30,15 +29,11 @@ export const productCommands = (runtime: Runtime): CommandLine => ({
           const elapsedMs = runtime.clock.monotonic() - startedAt
           progress.show(progressText(done, entries.length, 'products', elapsedMs))
         }
-        const imported = await importProducts(
-          contextOf({ db, settings }, runtime),
-          hubId,
-          entries,
-          'command line',
-          show,
-        ).finally(() => progress.clear())
+        const imported = await importProducts(context, hubId, entries, 'command line', show).finally(() =>
+          progress.clear(),
+        )
         return { hub_id: hubId, ...imported }
       },
     },
   },
-})
+}

@@ -2,7 +2,6 @@ import * as files from 'node:fs'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeFolder } from '../../protocol/model/make-folder.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { makeKeys, type ReleaseKeys } from '../operations/releases/metadata.ts'
 import {
   addRelease,
@@ -15,7 +14,7 @@ import type { CloudContext } from '../platform/context.ts'
 import { createMedia, type Media } from '../platform/media/media.ts'
 import { openMediaStore } from '../platform/media/open-store.ts'
 import { defaultMediaUrl } from '../platform/settings/config.ts'
-import { contextOf, recordAct, type CommandLine, type Invocation } from './command-line.ts'
+import { recordAct, type CommandLine, type Invocation } from './command-line.ts'
 import { required } from './options.ts'
 
 const usage = `Usage:
@@ -41,19 +40,19 @@ Prints JSON. Status 1 if the keys are not the keys of the list, if the version e
 of it is open (remove).`
 
 /** Releases of the hub's service, for operators. */
-export const releaseCommands = (runtime: Runtime): CommandLine => ({
+export const releaseCommands: CommandLine = {
   usage,
   subcommands: {
     keygen: {
       store: 'none',
       options: ['to'],
       // Errors reject the promise.
-      run: async ({ options }) => writeKeys(required(options, 'to'), makeKeys(runtime.clock.now())),
+      run: async ({ options, runtime }) => writeKeys(required(options, 'to'), makeKeys(runtime.clock.now())),
     },
     rotate: {
       store: 'none',
       options: ['keys', 'to'],
-      run: async ({ options }) => {
+      run: async ({ options, runtime }) => {
         const read = fileReader(options)
         const former = { 'root.key': read('root.key'), 'root.json': read('root.json') }
         return writeKeys(required(options, 'to'), makeKeys(runtime.clock.now(), former))
@@ -63,9 +62,8 @@ export const releaseCommands = (runtime: Runtime): CommandLine => ({
       options: ['keys'],
       positionals: ['file'],
       store: 'creates',
-      run({ db, settings, options }) {
+      run({ settings, options, context, runtime }) {
         const added = { tarball: options['file']!, ...signingKeys(options) }
-        const context = contextOf({ db, settings }, runtime)
         return addRelease(context, mediaOf(context, settings), added, (tx, { file, sha256 }) =>
           recordAct(tx.q, runtime, { action: 'releases.add', object: file, detail: { sha256 } }),
         )
@@ -74,9 +72,8 @@ export const releaseCommands = (runtime: Runtime): CommandLine => ({
     remove: {
       options: ['keys'],
       positionals: ['version'],
-      run({ db, settings, options }) {
+      run({ settings, options, context, runtime }) {
         const version = required(options, 'version')
-        const context = contextOf({ db, settings }, runtime)
         const removed = { version, ...signingKeys(options) }
         return removeRelease(context, mediaOf(context, settings), removed, (tx, files) =>
           recordAct(tx.q, runtime, { action: 'releases.remove', object: version, detail: { files } }),
@@ -86,14 +83,14 @@ export const releaseCommands = (runtime: Runtime): CommandLine => ({
     sign: {
       options: ['keys'],
       store: 'creates',
-      run: ({ db, settings, options }) =>
-        signReleases(contextOf({ db, settings }, runtime), signingKeys(options), (tx, root) =>
+      run: ({ options, context, runtime }) =>
+        signReleases(context, signingKeys(options), (tx, root) =>
           recordAct(tx.q, runtime, { action: 'releases.sign', object: root }),
         ),
     },
     list: { options: [], run: ({ q }) => listReleases(q) },
   },
-})
+}
 
 function mediaOf(context: CloudContext, settings: Invocation['settings']): Media {
   const { MEDIA_URL, DATA_DIR, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = settings

@@ -1,5 +1,4 @@
 import { roleNames } from '../../protocol/model/scopes.ts'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { appendAudits } from '../platform/audit/audit.ts'
 import { lockHubs } from '../platform/credentials/hub-access.ts'
@@ -16,13 +15,13 @@ const usage = `Usage:
 Roles of identity tokens on the owner's interface. --identity is the token's subject. --hubs "*" means every hub.
 owner: every scope; technician: hubs, controls, maintenance; analyst: everything to read.`
 
-export const roleCommands = (runtime: Runtime): CommandLine => ({
+export const roleCommands: CommandLine = {
   usage,
   subcommands: {
     grant: {
       store: 'creates',
       options: ['identity', 'role', 'hubs'],
-      async run({ q, db, options }) {
+      async run({ q, db, options, runtime }) {
         const identity = required(options, 'identity')
         const given = required(options, 'role')
         const role = roleNames.find((name) => name === given)
@@ -46,7 +45,7 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
     revoke: {
       options: ['id'],
       positionals: ['id'],
-      async run({ db, options }) {
+      async run({ db, options, runtime }) {
         const given = required(options, 'id')
         await db.transact(async (tx) => {
           const revoked = /^\d+$/.test(given) ? await revokeRole(tx, Number(given)) : undefined
@@ -58,7 +57,7 @@ export const roleCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}
 
 const view = (role: Role) => ({
   id: role.id,

@@ -1,4 +1,3 @@
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import {
   changeRollout,
   findRollout,
@@ -8,7 +7,7 @@ import {
 } from '../operations/releases/rollouts.ts'
 import { isAmount } from '../operations/releases/waves.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { recordAct, type CommandLine } from './command-line.ts'
+import { recordAct, type CommandLine, type Subcommand } from './command-line.ts'
 
 const usage = `Usage:
   larder rollouts start VERSION [--waves 1,10%,100%] [--failures 10%]
@@ -22,13 +21,13 @@ hub that was never connected is skipped at once, an offline hub after ROLLOUT_OF
 further hub. Prints JSON. Status 1 if the version is unknown, another rollout is open, or the state does not allow the change.`
 
 /** Rollouts of releases, for operators. */
-export const rolloutCommands = (runtime: Runtime): CommandLine => ({
+export const rolloutCommands: CommandLine = {
   usage,
   subcommands: {
     start: {
       options: ['waves', 'failures'],
       positionals: ['version'],
-      run({ db, options }) {
+      run({ db, options, runtime }) {
         const version = options['version']!
         const waves = (options['waves'] ?? '1,10%,100%').split(',')
         const failures = options['failures'] ?? '10%'
@@ -54,21 +53,23 @@ export const rolloutCommands = (runtime: Runtime): CommandLine => ({
       hasOptionalPositionals: true,
       run: async ({ q, options }) => showRollout(q, await findRollout(q, options['id'])),
     },
-    pause: changing('pause', runtime),
-    resume: changing('resume', runtime),
-    abort: changing('abort', runtime),
+    pause: changing('pause'),
+    resume: changing('resume'),
+    abort: changing('abort'),
   },
-})
+}
 
-const changing = (change: RolloutChange, runtime: Runtime): CommandLine['subcommands'][string] => ({
-  options: [],
-  positionals: ['id'],
-  hasOptionalPositionals: true,
-  run: ({ db, options }) =>
-    db.transact(async (tx) => {
-      const id = await findRollout(tx.q, options['id'])
-      await changeRollout(tx, { runtime }, id, change)
-      await recordAct(tx.q, runtime, { action: `rollouts.${change}`, object: id })
-      return showRollout(tx.q, id)
-    }),
-})
+function changing(change: RolloutChange): Subcommand {
+  return {
+    options: [],
+    positionals: ['id'],
+    hasOptionalPositionals: true,
+    run: ({ db, options, runtime }) =>
+      db.transact(async (tx) => {
+        const id = await findRollout(tx.q, options['id'])
+        await changeRollout(tx, { runtime }, id, change)
+        await recordAct(tx.q, runtime, { action: `rollouts.${change}`, object: id })
+        return showRollout(tx.q, id)
+      }),
+  }
+}

@@ -1,4 +1,3 @@
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { endSessionsOf } from '../platform/credentials/sessions.ts'
 import { recordAct, type CommandLine } from './command-line.ts'
@@ -11,12 +10,12 @@ const usage = `Usage:
 Sessions of a person in browsers. --identity is the subject at the identity provider. A revoked session and its streams
 end within 5 seconds. The person can sign in again: to prevent that, revoke the role, or block the person at the provider.`
 
-export const sessionCommands = (runtime: Runtime): CommandLine => ({
+export const sessionCommands: CommandLine = {
   usage,
   subcommands: {
     list: {
       options: ['identity'],
-      async run({ q, options }) {
+      async run({ q, options, runtime }) {
         const rows = await q
           .selectFrom('sessions')
           .select(['id', 'identity', 'created_at', 'expires_at'])
@@ -33,7 +32,7 @@ export const sessionCommands = (runtime: Runtime): CommandLine => ({
     },
     revoke: {
       options: ['identity'],
-      async run({ db, options }) {
+      async run({ db, options, runtime }) {
         const identity = required(options, 'identity')
         return db.transact(async (tx) => {
           const revoked = await endSessionsOf(tx.q, identity)
@@ -44,4 +43,4 @@ export const sessionCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}

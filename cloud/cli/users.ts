@@ -1,10 +1,9 @@
 import { writeFileSync } from 'node:fs'
-import type { Runtime } from '../../protocol/model/runtime.ts'
 import { eraseByOperator } from '../people/users/delete-user.ts'
 import { exportUser } from '../people/users/export-user.ts'
 import { timestamp } from '../platform/calendar/timestamps.ts'
 import { using } from '../platform/settings/config.ts'
-import { contextOf, recordAct, type CommandLine } from './command-line.ts'
+import { recordAct, type CommandLine } from './command-line.ts'
 import { idOf } from './options.ts'
 
 const usage = `Usage:
@@ -21,13 +20,13 @@ under the number. The service removes the customer at the card processor. erase 
 collected, and while the wallet is not empty or a refund is owed. A repetition prints the time of the first erasure.`
 
 /** Customers' data, for operators who answer a customer's request. */
-export const userCommands = (runtime: Runtime): CommandLine => ({
+export const userCommands: CommandLine = {
   usage,
   subcommands: {
     export: {
       options: ['user', 'to'],
       positionals: ['user'],
-      async run({ q, options }) {
+      async run({ q, options, runtime }) {
         const userId = idOf(options, 'user', "a user's")
         const exported = { exported_at: timestamp(runtime.clock.now()), ...(await exportUser(q, userId)) }
         await recordAct(q, runtime, { action: 'users.export', object: `user-${userId}`, detail: {} })
@@ -41,9 +40,8 @@ export const userCommands = (runtime: Runtime): CommandLine => ({
     erase: {
       options: ['user'],
       positionals: ['user'],
-      run({ db, settings, options }) {
+      run({ db, options, context, runtime }) {
         const userId = idOf(options, 'user', "a user's")
-        const context = contextOf({ db, settings }, runtime)
         return db.transact(async (tx) => {
           const { erasedAt, isNew } = await eraseByOperator(tx, context, userId)
           if (isNew)
@@ -53,4 +51,4 @@ export const userCommands = (runtime: Runtime): CommandLine => ({
       },
     },
   },
-})
+}

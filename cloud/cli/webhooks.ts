@@ -1,5 +1,5 @@
 import { eventTypes, type EventType } from '../../protocol/model/event-types.ts'
-import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
+import { sleep } from '../../protocol/model/runtime.ts'
 import { messageOf, signed } from '../events/webhooks/deliver.ts'
 import {
   addEndpoint,
@@ -22,7 +22,7 @@ import { timestamp } from '../platform/calendar/timestamps.ts'
 import { postRulesOf } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { contextOf, recordAct, type CommandLine, type Invocation, type Options } from './command-line.ts'
+import { recordAct, type CommandLine, type Invocation, type Options } from './command-line.ts'
 import { findOwner, hubsOf, numberOf, required, requireHubs } from './options.ts'
 
 const usage = `Usage:
@@ -45,12 +45,12 @@ production refuses the command.
 
 Prints JSON. Types: ${eventTypes.join(', ')}.`
 
-export const webhookCommands = (runtime: Runtime): CommandLine => ({
+export const webhookCommands: CommandLine = {
   usage,
   subcommands: {
     add: {
       options: ['owner', 'url', 'types', 'hubs', 'description'],
-      run: (invocation) => add(invocation, runtime),
+      run: add,
     },
     list: {
       options: ['owner'],
@@ -64,21 +64,18 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
     rotate: {
       options: ['overlap'],
       positionals: ['id'],
-      run: (invocation) => rotate(invocation, runtime),
+      run: rotate,
     },
     test: {
       options: [],
       positionals: ['id'],
-      run: async (invocation) =>
-        testEndpoint(contextOf(invocation, runtime), await endpointOf(invocation.q, invocation.options)),
+      run: async ({ q, options, context }) => testEndpoint(context, await endpointOf(q, options)),
     },
     redeliver: {
       options: [],
       positionals: ['id', 'delivery'],
-      async run(invocation) {
-        const { db, q, options } = invocation
+      async run({ db, q, options, context }) {
         const { id } = await endpointOf(q, options)
-        const context = contextOf(invocation, runtime)
         const delivery = options['delivery'] ?? ''
         return inWords(() => db.transact((tx) => redeliver(tx, context, id, delivery)))
       },
@@ -86,21 +83,20 @@ export const webhookCommands = (runtime: Runtime): CommandLine => ({
     trigger: {
       options: ['owner', 'hub', 'order'],
       positionals: ['type'],
-      run: (invocation) => trigger(invocation, runtime),
+      run: trigger,
     },
-    listen: { options: ['owner', 'forward'], run: (invocation) => listen(invocation, runtime) },
+    listen: { options: ['owner', 'forward'], run: listen },
   },
-})
+}
 
 /** Adds an endpoint and prints its secret once. */
-async function add(invocation: Invocation, runtime: Runtime): Promise<unknown> {
-  const { options, q, db } = invocation
-  const context = contextOf(invocation, runtime)
+async function add(invocation: Invocation): Promise<unknown> {
+  const { options, q, db, context, runtime } = invocation
   const owner = await findOwner(q, required(options, 'owner'))
   const hubs = options['hubs'] === undefined ? '*' : hubsOf(options)
   await requireHubs(q, hubs, owner.id)
   const url = required(options, 'url')
-  await inWords(() => requireUrl(posterOf(invocation, runtime), url))
+  await inWords(() => requireUrl(posterOf(invocation), url))
   return db.transact(async (tx) => {
     const row = await addEndpoint(tx, context, owner.id, {
       url,
@@ -115,9 +111,7 @@ async function add(invocation: Invocation, runtime: Runtime): Promise<unknown> {
 }
 
 /** Makes a new secret; the former one signs for --overlap hours. */
-async function rotate(invocation: Invocation, runtime: Runtime): Promise<unknown> {
-  const { db, options } = invocation
-  const context = contextOf(invocation, runtime)
+async function rotate({ db, options, context, runtime }: Invocation): Promise<unknown> {
   const overlapHours = numberOf(options, 'overlap', 0, 168) ?? 24
   return inWords(() =>
     db.transact(async (tx) => {
@@ -138,7 +132,7 @@ async function rotate(invocation: Invocation, runtime: Runtime): Promise<unknown
   )
 }
 
-const posterOf = ({ settings }: Invocation, { clock }: Runtime) =>
+const posterOf = ({ settings, runtime: { clock } }: Invocation) =>
   new HttpPoster({ clock, timeoutMs: settings.limits.rules.webhookTimeoutMs, ...postRulesOf(settings) })
 
 /** Converts an API error to a usage error with the same text. */
@@ -172,8 +166,7 @@ function wholeNumberOf(text: string): number {
 }
 
 /** Publishes an example event, to test its receivers. */
-async function trigger(invocation: Invocation, runtime: Runtime): Promise<unknown> {
-  const { options, q, db, settings } = invocation
+async function trigger({ options, q, db, settings, context, runtime }: Invocation): Promise<unknown> {
   if (settings.NODE_ENV === 'production')
     throw new UsageError('production refuses trigger: integrators would get events that have not happened')
   const type = eventTypes.find((known) => known === options['type'])
@@ -185,7 +178,6 @@ async function trigger(invocation: Invocation, runtime: Runtime): Promise<unknow
   const first = q.selectFrom('hubs').select('id').where('owner_id', '=', owner.id).orderBy('id')
   const hubId = asked ?? (await first.executeTakeFirst())?.id
   if (hubId === undefined) throw new UsageError(`${options['owner']} has no hub`)
-  const context = contextOf(invocation, runtime)
   const orderId = numberOf(options, 'order', 1, Number.MAX_SAFE_INTEGER)
   const data =
     orderId === undefined
@@ -220,10 +212,8 @@ async function realOrder(
 const POLL_MS = 250
 
 /** Prints an owner's events until it is stopped, and forwards them to an address of the operator's own. */
-async function listen(invocation: Invocation, runtime: Runtime): Promise<undefined> {
-  const { options, q, settings, terminal } = invocation
+async function listen({ options, q, settings, terminal, context, runtime }: Invocation): Promise<undefined> {
   const { print, signal } = terminal
-  const context = contextOf(invocation, runtime)
   const reader = { ownerId: (await findOwner(q, required(options, 'owner'))).id, hubs: '*' } as const
   const forward = options['forward']
   // The operator has just named this address, so a private address is allowed.

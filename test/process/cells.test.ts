@@ -180,7 +180,7 @@ describe('two cells behind one address', () => {
     const [zero, one] = cells
     const { plant } = one
     const environment = { DATABASE_URL: plant.databaseUrl, CELL: '1' }
-    const created = await runCommandLine(hubCommands(runtime), ['claim-code', `${plant.hubId}`], environment)
+    const created = await runCommandLine(hubCommands, runtime, ['claim-code', `${plant.hubId}`], environment)
     const { claim_code: code } = JSON.parse(created.stdout) as { claim_code: string }
     const enrolAt = (cloud: string) =>
       enrol({ cloud, code, store: join(folder, 'board', 'hub.sqlite'), hardware: undefined, runtime })

@@ -19,8 +19,8 @@ beforeAll(async () => {
   await db.transact((tx) => raiseAlarm(tx, context, { hubId: 2, kind: 'store_full', subject: null }))
 })
 
-const alarms = (...args: string[]) => runCommandLine(alarmCommands(runtime), args, environment)
-const contacts = (...args: string[]) => runCommandLine(contactCommands(runtime), args, environment)
+const alarms = (...args: string[]) => runCommandLine(alarmCommands, runtime, args, environment)
+const contacts = (...args: string[]) => runCommandLine(contactCommands, runtime, args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): Record<string, unknown>[] => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return [JSON.parse(stdout)].flat() as Record<string, unknown>[]

@@ -60,7 +60,7 @@ const terminal: Terminal = { print: () => {}, signal: new AbortController().sign
 const printed: string[] = []
 const printing: Terminal = { ...terminal, print: (text) => void printed.push(text) }
 const run = (noun: string, args: readonly string[], own = {}, on = terminal) =>
-  runCommandLine(apiCommands(noun, runtime)!, args, { ...environment, ...own }, on)
+  runCommandLine(apiCommands(noun)!, runtime, args, { ...environment, ...own }, on)
 
 const callable = (Object.entries(routes) as [string, Route][]).filter(
   ([id, { produces }]) =>
@@ -68,10 +68,10 @@ const callable = (Object.entries(routes) as [string, Route][]).filter(
 )
 
 test('every route that the client can call is one command, and its help describes each of its values', async () => {
-  const commands = apiNouns.flatMap((noun) => Object.keys(apiCommands(noun, runtime)!.subcommands))
+  const commands = apiNouns.flatMap((noun) => Object.keys(apiCommands(noun)!.subcommands))
   expect(commands).toHaveLength(callable.length)
   for (const noun of apiNouns) {
-    const { usage, subcommands } = apiCommands(noun, runtime)!
+    const { usage, subcommands } = apiCommands(noun)!
     for (const [verb, { options, help }] of Object.entries(subcommands)) {
       expect(usage).toContain(`larder ${noun} ${verb}`)
       for (const option of options.filter((name) => !['url', 'api-key', 'token'].includes(name)))

@@ -118,9 +118,9 @@ test.each([
 test('the audit command prints each record as JSON on its own line, and refuses wrong options in words', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-audit-'))
   try {
-    const audit = (...args: string[]) => runCommandLine(auditCommands, args, { DATA_DIR: folder })
-    expect(await audit('list')).toEqual({ exitCode: 0, stdout: '', stderr: '' })
     const runtime = virtualRuntime()
+    const audit = (...args: string[]) => runCommandLine(auditCommands, runtime, args, { DATA_DIR: folder })
+    expect(await audit('list')).toEqual({ exitCode: 0, stdout: '', stderr: '' })
     const db = openDatabase({ url: `sqlite:${join(folder, 'larder.sqlite')}` })
     await db.migrate()
     await seedHubs(db)
@@ -153,7 +153,13 @@ test('the audit command prints each record as JSON on its own line, and refuses 
       signal: new AbortController().signal,
     }
     const ids = async (...args: string[]) => {
-      const outcome = await runCommandLine(auditCommands, ['list', ...args], { DATA_DIR: folder }, terminal)
+      const outcome = await runCommandLine(
+        auditCommands,
+        runtime,
+        ['list', ...args],
+        { DATA_DIR: folder },
+        terminal,
+      )
       return outcome.stdout
         .trimEnd()
         .split('\n')
@@ -163,7 +169,13 @@ test('the audit command prints each record as JSON on its own line, and refuses 
     expect(notes).toEqual(['Older records: --cursor 3\n'])
     expect(await ids('--limit', '4', '--cursor', '3')).toEqual([1, 2])
     expect(notes).toHaveLength(1)
-    await runCommandLine(auditCommands, ['list', '--csv', '--hub', '2'], { DATA_DIR: folder }, terminal)
+    await runCommandLine(
+      auditCommands,
+      runtime,
+      ['list', '--csv', '--hub', '2'],
+      { DATA_DIR: folder },
+      terminal,
+    )
     expect(printed.join('').split('\r\n')).toEqual([
       'id,at,actor,action,hub_id,object,result,detail',
       `6,${new Date(began + 5000).toISOString()},identity:ada,inventory.update_price,2,bin-5,executed,"{""index"":5}"`,

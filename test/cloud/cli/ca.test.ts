@@ -16,7 +16,7 @@ const DAY = 86_400_000
 const { environment, db } = await cloudFolder()
 const runtime = virtualRuntime()
 const context = testContext(db, runtime)
-const ca = (...args: string[]) => runCommandLine(authorityCommands(runtime), args, environment)
+const ca = (...args: string[]) => runCommandLine(authorityCommands, runtime, args, environment)
 const shown = async (): Promise<Shown> => JSON.parse((await ca('show')).stdout) as Shown
 
 /** The service does the requested work. */

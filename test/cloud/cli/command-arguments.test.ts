@@ -26,21 +26,22 @@ const runtime = virtualRuntime()
 const root = resolve(import.meta.dirname, '../../..')
 
 const commandLines: Record<string, CommandLine> = {
-  alarms: alarmCommands(runtime),
+  alarms: alarmCommands,
   audit: auditCommands,
-  contacts: contactCommands(runtime),
-  'dead-letters': deadLetterCommands(runtime),
-  hubs: hubCommands(runtime),
-  keys: keyCommands(runtime),
-  mail: mailCommands(runtime),
-  owners: ownerCommands(runtime),
-  payments: paymentCommands(runtime),
-  products: productCommands(runtime),
-  roles: roleCommands(runtime),
-  sessions: sessionCommands(runtime),
-  webhooks: webhookCommands(runtime),
+  contacts: contactCommands,
+  'dead-letters': deadLetterCommands,
+  hubs: hubCommands,
+  keys: keyCommands,
+  mail: mailCommands,
+  owners: ownerCommands,
+  payments: paymentCommands,
+  products: productCommands,
+  roles: roleCommands,
+  sessions: sessionCommands,
+  webhooks: webhookCommands,
 }
-const run = (command: string, ...args: string[]) => runCommandLine(commandLines[command]!, args, environment)
+const run = (command: string, ...args: string[]) =>
+  runCommandLine(commandLines[command]!, runtime, args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return JSON.parse(stdout)
@@ -239,13 +240,13 @@ const COMMAND = /(?:larder|npm run) ([a-z-]+) (?:-- )?([a-z-]+)((?:[^`\n\\]|\\\n
 test.each(documents)('%s names only commands and options that exist', (path) => {
   const all: typeof commandLines = {
     ...commandLines,
-    backup: backupCommands(runtime),
-    users: userCommands(runtime),
+    backup: backupCommands,
+    users: userCommands,
   }
   for (const [, noun = '', verb = '', rest = ''] of readFileSync(join(root, path), 'utf8').matchAll(
     COMMAND,
   )) {
-    const calls = apiCommands(noun, runtime)?.subcommands
+    const calls = apiCommands(noun)?.subcommands
     const own = all[noun]?.subcommands
     if (!calls && !own) continue
     const found = [calls?.[verb], own?.[verb]].filter((each) => each !== undefined)

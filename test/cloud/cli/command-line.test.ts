@@ -12,16 +12,15 @@ import { releaseCommands } from '../../../cloud/cli/releases.ts'
 import { roleCommands } from '../../../cloud/cli/roles.ts'
 import { tableOf } from '../../../cloud/cli/table.ts'
 import { userCommands } from '../../../cloud/cli/users.ts'
-import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { folder, environment, db } = await cloudFolder()
 const runtime = virtualRuntime()
 
-const keys = (...args: string[]) => runCommandLine(keyCommands(runtime), args, environment)
-const hubs = (...args: string[]) => runCommandLine(hubCommands(runtime), args, environment)
-const roles = (...args: string[]) => runCommandLine(roleCommands(runtime), args, environment)
+const keys = (...args: string[]) => runCommandLine(keyCommands, runtime, args, environment)
+const hubs = (...args: string[]) => runCommandLine(hubCommands, runtime, args, environment)
+const roles = (...args: string[]) => runCommandLine(roleCommands, runtime, args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return JSON.parse(stdout)
@@ -38,32 +37,33 @@ test('a reading command, or one about an absent object, creates no database and 
     signal: new AbortController().signal,
   }
   for (const [commands, ...args] of [
-    [hubCommands(runtime), 'list'],
-    [hubCommands(runtime), 'show', '1'],
-    [keyCommands(runtime), 'list'],
-    [keyCommands(runtime), 'revoke', 'abcdefgh'],
-    [roleCommands(runtime), 'list'],
+    [hubCommands, 'list'],
+    [hubCommands, 'show', '1'],
+    [keyCommands, 'list'],
+    [keyCommands, 'revoke', 'abcdefgh'],
+    [roleCommands, 'list'],
   ] as const)
-    await runCommandLine(commands, args, at, terminal)
+    await runCommandLine(commands, runtime, args, at, terminal)
   expect(readdirSync(empty)).toEqual([])
   expect(notes).toHaveLength(5)
   for (const note of notes)
     expect(note).toMatch(/^DATABASE_URL: \S+larder\.sqlite is no database of Larder yet/)
   // The first command of an installation.
   await runCommandLine(
-    roleCommands(runtime),
+    roleCommands,
+    runtime,
     ['grant', '--identity', 'a', '--role', 'technician', '--hubs', '*'],
     at,
     terminal,
   )
   expect(readdirSync(at.DATA_DIR)).toContain('larder.sqlite')
-  expect(json(await runCommandLine(roleCommands(runtime), ['list'], at, terminal))).toHaveLength(1)
+  expect(json(await runCommandLine(roleCommands, runtime, ['list'], at, terminal))).toHaveLength(1)
   expect(notes).toHaveLength(5)
 })
 
 test('commands too refuse an unencrypted connection to a remote database', async () => {
   const url = 'postgres://u:secret@db.example/larder'
-  const outcome = await runCommandLine(keyCommands(runtime), ['list'], { DATABASE_URL: url })
+  const outcome = await runCommandLine(keyCommands, runtime, ['list'], { DATABASE_URL: url })
   expect(outcome).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining('ALLOW_INSECURE=plain-database'),
@@ -191,7 +191,7 @@ test('--help prints the usage, and a configuration file of the service is accept
   }
   const path = join(folder, 'config.json')
   writeFileSync(path, JSON.stringify({ DATA_DIR: folder, PORT: 9000 }))
-  const { stdout } = await runCommandLine(keyCommands(runtime), ['list', '--config', path], {})
+  const { stdout } = await runCommandLine(keyCommands, runtime, ['list', '--config', path], {})
   expect(JSON.parse(stdout)).not.toEqual([])
   const missing = await keys('list', '--config', join(folder, 'none.json'))
   expect([missing.exitCode, missing.stderr]).toEqual([2, expect.stringContaining('--config: ')])
@@ -250,7 +250,7 @@ test('a terminal gets a table, or JSON with --json, and any other output is JSON
     ...(columns !== undefined && { columns }),
   })
   const list = async (columns: number | undefined, ...args: string[]) =>
-    (await runCommandLine(ownerCommands(virtualRuntime()), ['list', ...args], environment, terminal(columns)))
+    (await runCommandLine(ownerCommands, virtualRuntime(), ['list', ...args], environment, terminal(columns)))
       .stdout
   const [header, first] = (await list(120)).split('\n')
   expect(header).toMatch(/^owner_id {2}name {2,}hub_ids {2,}created_at$/)
@@ -270,7 +270,7 @@ test('a file that is unreadable or not JSON is refused in words', async () => {
   const file = join(folder, 'broken.json')
   writeFileSync(file, '[')
   const run = (path: string) =>
-    runCommandLine(hubCommands(virtualRuntime()), ['set-layout', '1', '--hardware', path], environment)
+    runCommandLine(hubCommands, virtualRuntime(), ['set-layout', '1', '--hardware', path], environment)
   expect((await run('/nowhere.json')).stderr).toBe('error: /nowhere.json: there is no such file (ENOENT)\n')
   expect((await run(folder)).stderr).toBe(`error: ${folder}: it is a folder (EISDIR)\n`)
   expect((await run(file)).stderr).toMatch(/broken\.json is not valid JSON: /)
@@ -280,7 +280,7 @@ const NO_FOLDER = 'its file system takes no new folder (ENOTSUP)'
 const BELOW_FILE = 'a part of the path is no folder (ENOTDIR)'
 const ABSENT = 'there is no such file (ENOENT)'
 /** Each command writes to, or reads, a path that its operator names. */
-const refusedPaths: [string, (runtime: Runtime) => CommandLine, string, string][] = [
+const refusedPaths: [string, CommandLine, string, string][] = [
   ['a backup in /proc', backupCommands, 'create --to /proc/nope', `/proc/nope cannot be used: ${NO_FOLDER}`],
   [
     'a backup below a file',
@@ -327,7 +327,7 @@ test.each(refusedPaths)(
       .values(user)
       .onConflict((conflict) => conflict.doNothing())
       .execute()
-    const { exitCode, stderr } = await runCommandLine(commands(runtime), line.split(' '), environment)
+    const { exitCode, stderr } = await runCommandLine(commands, runtime, line.split(' '), environment)
     expect(stderr).toBe(`error: ${why}\n`)
     expect([1, 2]).toContain(exitCode)
   },

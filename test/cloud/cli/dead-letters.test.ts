@@ -6,7 +6,7 @@ import { cloudFolder } from './cloud-folder.ts'
 
 const { environment, db } = await cloudFolder()
 
-const run = (...args: string[]) => runCommandLine(deadLetterCommands(systemRuntime()), args, environment)
+const run = (...args: string[]) => runCommandLine(deadLetterCommands, systemRuntime(), args, environment)
 const json = async (...args: string[]) => {
   const { exitCode, stdout, stderr } = await run(...args)
   return [exitCode, stderr, stdout === '' ? undefined : (JSON.parse(stdout) as unknown)]

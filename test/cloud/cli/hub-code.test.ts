@@ -10,7 +10,7 @@ const { folder, environment } = await cloudFolder()
 
 test('the command qr prints the address of the hub’s shop and its code, and writes the code into a file', async () => {
   const qr = (...args: string[]) =>
-    runCommandLine(hubCommands(virtualRuntime()), ['qr', ...args], {
+    runCommandLine(hubCommands, virtualRuntime(), ['qr', ...args], {
       ...environment,
       PUBLIC_URL: 'https://shop.example/larder',
     })
@@ -30,7 +30,7 @@ test('a terminal shows a QR code of the command that enrols a board, and JSON ha
   const printed = async (...more: string[]) => {
     const terminal = { print: () => {}, columns: 100, signal: new AbortController().signal }
     const args = ['claim-code', '1', ...more]
-    return (await runCommandLine(hubCommands(virtualRuntime()), args, environment, terminal)).stdout
+    return (await runCommandLine(hubCommands, virtualRuntime(), args, environment, terminal)).stdout
   }
   const shown = await printed()
   expect(shown).toMatch(/^claim_code +[A-HJ-NP-Z2-9]{8}$/m)

@@ -54,7 +54,7 @@ async function hubs(args: readonly string[], signal = new AbortController().sign
   let printed = ''
   const print = (text: string): void => void (printed += text)
   const terminal = { print, signal, ...(columns !== undefined && { columns }) }
-  const outcome: Outcome = await runCommandLine(hubCommands(runtime), args, environment, terminal)
+  const outcome: Outcome = await runCommandLine(hubCommands, runtime, args, environment, terminal)
   return { ...outcome, printed }
 }
 

@@ -13,8 +13,8 @@ import { cloudFolder } from './cloud-folder.ts'
 
 const { folder, environment, db } = await cloudFolder()
 const runtime = virtualRuntime()
-const owners = (...args: string[]) => runCommandLine(ownerCommands(runtime), args, environment)
-const hubs = (...args: string[]) => runCommandLine(hubCommands(runtime), args, environment)
+const owners = (...args: string[]) => runCommandLine(ownerCommands, runtime, args, environment)
+const hubs = (...args: string[]) => runCommandLine(hubCommands, runtime, args, environment)
 const code = join(folder, 'code')
 writeFileSync(code, 'K7QM2XRA\n')
 const to = [
@@ -166,7 +166,7 @@ test.each([
 test('an owner’s file that is too large, or that has no owner, is refused', async () => {
   const path = join(folder, 'owner.json')
   writeFileSync(path, '{}')
-  const imported = () => runCommandLine(ownerCommands(runtime), ['import', path], environment)
+  const imported = () => runCommandLine(ownerCommands, runtime, ['import', path], environment)
   expect(await imported()).toMatchObject({
     exitCode: 2,
     stderr: expect.stringContaining('owner') as string,

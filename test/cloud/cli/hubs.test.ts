@@ -20,7 +20,7 @@ if (parsed instanceof Error) throw parsed
 const fingerprint = fingerprintOf(parsed.getPublicSSH())
 
 const runtime = virtualRuntime()
-const hubs = (...args: string[]) => runCommandLine(hubCommands(runtime), args, environment)
+const hubs = (...args: string[]) => runCommandLine(hubCommands, runtime, args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): Record<string, unknown> => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return JSON.parse(stdout) as Record<string, unknown>
@@ -191,7 +191,7 @@ test('a rotation of the management key keeps the former key until it ends', asyn
   expect((await hubs('end-key-rotation')).exitCode).toBe(2)
 })
 
-const owners = (...args: string[]) => runCommandLine(ownerCommands(runtime), args, environment)
+const owners = (...args: string[]) => runCommandLine(ownerCommands, runtime, args, environment)
 const audited = async (action: string) => {
   const rows = await db.kysely.selectFrom('audit_log').selectAll().where('action', '=', action).execute()
   return rows.map(({ hub_id, object, detail }) => ({ hub_id, object, detail: JSON.parse(detail) as unknown }))
@@ -321,7 +321,7 @@ test('the whole hardware description is stored, and exported without secrets', a
     STORE: '/var/lib/larder/hub.sqlite',
   })
   const external = { ...environment, MQTT_URL: 'mqtt://cloud:secret@broker.example:1883' }
-  const other = await runCommandLine(hubCommands(runtime), ['export', '2'], external)
+  const other = await runCommandLine(hubCommands, runtime, ['export', '2'], external)
   expect(json(other)).toMatchObject({ hardware: null, mqtt_url: 'mqtt://broker.example:1883' })
   expect(await hubs('export', '99')).toMatchObject({ exitCode: 1 })
 })

@@ -11,7 +11,7 @@ import { cloudFolder } from './cloud-folder.ts'
 
 const { environment, db, folder } = await cloudFolder()
 const runtime = virtualRuntime()
-const people = (...args: string[]) => runCommandLine(peopleCommands(runtime), args, environment)
+const people = (...args: string[]) => runCommandLine(peopleCommands, runtime, args, environment)
 const listed = async (): Promise<unknown> => JSON.parse((await people('list')).stdout)
 
 test('people are added to hubs, listed without their PINs, and removed; the audit log has each change', async () => {
@@ -49,9 +49,10 @@ test('people are added to hubs, listed without their PINs, and removed; the audi
 
 test('a hub that moves to another owner loses the people of its former owner', async () => {
   await people('add', '--name', 'Cleo', '--pin', '4711', '--hubs', '*')
-  await runCommandLine(ownerCommands(runtime), ['create', '--name', 'Shelbyville'], environment)
+  await runCommandLine(ownerCommands, runtime, ['create', '--name', 'Shelbyville'], environment)
   const moved = await runCommandLine(
-    hubCommands(runtime),
+    hubCommands,
+    runtime,
     ['move', '2', '--owner', 'Shelbyville'],
     environment,
   )

@@ -16,7 +16,7 @@ import { cloudFolder } from './cloud-folder.ts'
 const { folder, environment, db } = await cloudFolder()
 const runtime = virtualRuntime()
 
-const releases = (...args: string[]) => runCommandLine(releaseCommands(runtime), args, environment)
+const releases = (...args: string[]) => runCommandLine(releaseCommands, runtime, args, environment)
 const keys = join(folder, 'keys')
 const V1 = '2026.3.1+0a1b2c3'
 const V2 = '2026.4.1+1b2c3d4'

@@ -7,7 +7,7 @@ import { cloudFolder } from './cloud-folder.ts'
 const { environment, db } = await cloudFolder()
 const runtime = virtualRuntime()
 const renew = async () =>
-  expect(await runCommandLine(hubCommands(runtime), ['renew-password', '1'], environment)).toMatchObject({
+  expect(await runCommandLine(hubCommands, runtime, ['renew-password', '1'], environment)).toMatchObject({
     exitCode: 0,
   })
 

@@ -24,7 +24,7 @@ interface Shown {
 }
 
 async function rollouts(...args: string[]) {
-  const { exitCode, stdout, stderr } = await runCommandLine(rolloutCommands(runtime), args, environment)
+  const { exitCode, stdout, stderr } = await runCommandLine(rolloutCommands, runtime, args, environment)
   return { exitCode, stderr, shown: (exitCode === 0 ? JSON.parse(stdout) : undefined) as Shown }
 }
 const step = (subject: string) =>

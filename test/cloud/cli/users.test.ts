@@ -7,7 +7,7 @@ import { virtualRuntime } from '../../world/clock.ts'
 import { cloudFolder } from './cloud-folder.ts'
 
 const { folder, environment, db } = await cloudFolder()
-const users = (...args: string[]) => runCommandLine(userCommands(virtualRuntime()), args, environment)
+const users = (...args: string[]) => runCommandLine(userCommands, virtualRuntime(), args, environment)
 
 test('users export and erase are audited, print JSON, and end with status 1 for an unknown number', async () => {
   const row = { identity: 'ada', is_anonymous: 0, first_name: 'Ada', created_at: 1, updated_at: 1 } as const

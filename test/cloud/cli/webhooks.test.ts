@@ -15,7 +15,7 @@ import { cloudFolder } from './cloud-folder.ts'
 const { environment, db } = await cloudFolder()
 const runtime = systemRuntime()
 
-const webhooks = (...args: string[]) => runCommandLine(webhookCommands(runtime), args, environment)
+const webhooks = (...args: string[]) => runCommandLine(webhookCommands, runtime, args, environment)
 const json = ({ exitCode, stdout, stderr }: Outcome): unknown => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return JSON.parse(stdout)
@@ -137,7 +137,7 @@ test('an impossible trigger is refused in words, and in production every trigger
   expect(await said('order.paid')).toContain('--owner')
   const production = { ...environment, NODE_ENV: 'production' }
   const args = ['trigger', 'order.paid', '--owner', 'One']
-  const { exitCode, stderr } = await runCommandLine(webhookCommands(runtime), args, production)
+  const { exitCode, stderr } = await runCommandLine(webhookCommands, runtime, args, production)
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('production refuses trigger') as string])
 })
 
@@ -157,7 +157,8 @@ test('listen prints events as they arrive, and forwards them with a signature, u
   const stop = new AbortController()
   await happen(1)
   const listening = runCommandLine(
-    webhookCommands(runtime),
+    webhookCommands,
+    runtime,
     ['listen', '--owner', 'One', '--forward', forward],
     environment,
     { print: (text) => void (printed += text), signal: stop.signal },

@@ -23,7 +23,7 @@ const UNITS = 6
 const OWNER = 'Lakeside Vending'
 
 async function operator<T>(commands: CommandLine, ...args: string[]): Promise<T> {
-  const { exitCode, stdout, stderr } = await runCommandLine(commands, args, environment)
+  const { exitCode, stdout, stderr } = await runCommandLine(commands, runtime, args, environment)
   if (exitCode !== 0) throw new Error(stderr)
   return JSON.parse(stdout) as T
 }
@@ -40,7 +40,7 @@ try {
 
 async function setUp(): Promise<SeedResult> {
   const hub = await operator<{ hub_id: number; name: string; mqtt_password: string }>(
-    hubCommands(runtime),
+    hubCommands,
     'create',
     ...optionsOf({
       'new-owner': OWNER,
@@ -54,14 +54,14 @@ async function setUp(): Promise<SeedResult> {
       timezone: 'America/Chicago',
     }),
   )
-  await operator(hubCommands(runtime), 'set-layout', `${hub.hub_id}`, '--hardware', hardwareOf(hub.hub_id))
+  await operator(hubCommands, 'set-layout', `${hub.hub_id}`, '--hardware', hardwareOf(hub.hub_id))
   const file = join(folder, 'products.json')
   const rows = Array.from({ length: PRODUCTS }, (_, index) => ({ cabinet: 1, shelf: 1, row: index + 1 }))
   writeFileSync(file, JSON.stringify(rows.map((facing, index) => productAt(facing, index))))
-  await operator(productCommands(runtime), 'import', '--hub', `${hub.hub_id}`, '--file', file)
+  await operator(productCommands, 'import', '--hub', `${hub.hub_id}`, '--file', file)
   const key = (name: string) =>
     operator<{ api_key: string }>(
-      keyCommands(runtime),
+      keyCommands,
       'create',
       ...optionsOf({
         owner: OWNER,

@@ -78,10 +78,12 @@ onEachDatabase('a change of the card processor', (open) => {
     await pay(shop.services, { userId, orderId, method: 'pm_card_authenticationRequired' })
     const processor = { ...shop.services.processor, name: 'stripe' } as CardProcessor
     await deleteOrder({ ...shop.services, processor }, { userId, orderId }, 'user')
-    const { stuck, settle } = paymentCommands(shop.context.runtime).subcommands
-    const { db } = shop.context
+    const { stuck, settle } = paymentCommands.subcommands
+    const { db, runtime } = shop.context
     const invocation = (options = {}) => ({
       options,
+      runtime,
+      context: shop.context,
       q: db.kysely,
       db,
       settings: { limits: { rules: shop.context.settings } } as never,

@@ -136,11 +136,10 @@ onEachProcessor('payments that the books have lost', (open) => {
     await shop.paidOrder({ 1: 1 })
     await restore(shop)
     await compare(shop)
-    const { subcommands } = paymentCommands(shop.context.runtime)
-    const { db, settings } = shop.context
-    const parts = { db, q: db.kysely, settings: { limits: { rules: settings } } } as never as {
-      db: typeof db
-    }
+    const { subcommands } = paymentCommands
+    const { context } = shop
+    const { db, runtime } = context
+    const parts = { db, q: db.kysely, context, runtime }
     const call = (name: string, id?: string): Promise<unknown> =>
       subcommands[name]!.run({ ...parts, options: id === undefined ? {} : { id } } as never)
     const [orphan] = (await call('orphaned')) as { ref: string }[]

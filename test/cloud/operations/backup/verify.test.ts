@@ -17,7 +17,7 @@ function newFolder(): string {
 }
 
 const larder = (folder: string, ...words: string[]) =>
-  runCommandLine(backupCommands(systemRuntime()), words, { DATA_DIR: folder })
+  runCommandLine(backupCommands, systemRuntime(), words, { DATA_DIR: folder })
 
 /** A backup of an installation with two hubs, after statements. */
 async function backUp(statements = 'select 1'): Promise<string> {

@@ -21,12 +21,12 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 // An absent folder: no program has ever run.
 const run = (commands: CommandLine, ...args: string[]): Promise<Outcome> =>
-  runCommandLine(commands, args, { DATA_DIR: join(folder, 'data', 'cloud') })
+  runCommandLine(commands, runtime, args, { DATA_DIR: join(folder, 'data', 'cloud') })
 const json = ({ exitCode, stdout, stderr }: Outcome): Record<string, unknown> => {
   expect([exitCode, stderr]).toEqual([0, ''])
   return JSON.parse(stdout) as Record<string, unknown>
 }
-const hubs = (...args: string[]) => run(hubCommands(runtime), ...args)
+const hubs = (...args: string[]) => run(hubCommands, ...args)
 const where = {
   street: '1 Main Street',
   city: 'Springfield',
@@ -63,12 +63,12 @@ test('an owner, a hub, a key and products can be created before the first start 
   const second = json(await create({ owner: 'Springfield Vending', name: 'Library' }))
   expect(second).toMatchObject({ hub_id: 2, owner_id: 1, shelves: 0 })
   const keyArgs = ['--owner', 'Springfield Vending', '--name', 'till', '--scopes', 'hubs:read', '--hubs', '1']
-  expect(json(await run(keyCommands(runtime), 'create', ...keyArgs))).toMatchObject({ owner_id: 1 })
+  expect(json(await run(keyCommands, 'create', ...keyArgs))).toMatchObject({ owner_id: 1 })
 
   const file = join(folder, 'products.json')
   const cola = { upc: '036000291452', name: 'Cola', category: 'Drinks', price: 189, purchase_price: 70 }
   writeFileSync(file, JSON.stringify([{ ...cola, facings: [{ cabinet: 1, shelf: 1, row: 1 }] }]))
-  expect(json(await run(productCommands(runtime), 'import', '--hub', '1', '--file', file))).toEqual({
+  expect(json(await run(productCommands, 'import', '--hub', '1', '--file', file))).toEqual({
     hub_id: 1,
     created: 1,
     updated: 0,
@@ -107,7 +107,7 @@ test('a new password ends the old one; a layout can be set later, but must have 
   const file = join(folder, 'products.json')
   const product = { upc: '036000291452', name: 'Cola', category: 'Drinks', price: 1, purchase_price: 1 }
   writeFileSync(file, JSON.stringify([{ ...product, facings: [{ cabinet: 4, shelf: 5, row: 6 }] }]))
-  json(await run(productCommands(runtime), 'import', '--hub', '1', '--file', file))
+  json(await run(productCommands, 'import', '--hub', '1', '--file', file))
   const small = join(folder, 'small.json')
   const bins = { id: 'bins', port: '/dev/x', devices: [{ kind: 'bin', number: 1 }] }
   writeFileSync(small, JSON.stringify({ hubId: 1, controllers: [bins], gpio: { chipLabel: 'x', lines: [] } }))
@@ -133,7 +133,7 @@ test('a renewal with an overlap returns the time until which the former password
 test('a new password for an external broker is printed as a line of its password file', async () => {
   json(await create({ 'new-owner': 'One' }))
   const withBroker = (...args: string[]) =>
-    runCommandLine(hubCommands(runtime), args, {
+    runCommandLine(hubCommands, runtime, args, {
       DATA_DIR: join(folder, 'data', 'cloud'),
       MQTT_URL: 'mqtt://larder-cloud:x@127.0.0.1:1',
     })

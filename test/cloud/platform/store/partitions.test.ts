@@ -344,7 +344,7 @@ service('pgDump')(
     for (const at of [0, NOW - 20 * WEEK_MS, NOW - 19 * WEEK_MS]) await record(db, at)
     const [rows, names] = [await stored(db), await partitions(db)]
     const larder = async (...words: string[]) => {
-      const { exitCode, stdout, stderr } = await runCommandLine(backupCommands(runtime), words, {
+      const { exitCode, stdout, stderr } = await runCommandLine(backupCommands, runtime, words, {
         DATA_DIR: folder,
         DATABASE_URL: url,
       })

@@ -50,7 +50,7 @@ service('postgres')(
       const sentence =
         /DATABASE_URL: \S+ cannot be used: no schema of the search_path "absent" exists in the database "\w+": create the schema/
       expect(await problemOf(url)).toMatch(sentence)
-      const outcome = await runCommandLine(hubCommands(runtime), ['list'], { DATABASE_URL: url })
+      const outcome = await runCommandLine(hubCommands, runtime, ['list'], { DATABASE_URL: url })
       expect(outcome).toMatchObject({ exitCode: 1, stdout: '' })
       expect(outcome.stderr).toMatch(sentence)
     }
@@ -251,7 +251,7 @@ service('postgres')(
 
 service('postgres')('a reading command creates no tables in an empty database', async () => {
   const url = await databaseWith()
-  const read = () => runCommandLine(hubCommands(runtime), ['list'], { DATABASE_URL: url })
+  const read = () => runCommandLine(hubCommands, runtime, ['list'], { DATABASE_URL: url })
   expect(await read()).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   const db = opened(url)
   const tables = sql<{

@@ -65,7 +65,7 @@ onEachDatabase('the cell of a database', (open) => {
 test('the command line refuses a database of another cell, and creates the first owner in its cell', async () => {
   const DATABASE_URL = `sqlite:${programFolder()}/larder.sqlite`
   const run = (CELL: string, ...args: string[]) =>
-    runCommandLine(ownerCommands(runtime), args, { DATABASE_URL, CELL })
+    runCommandLine(ownerCommands, runtime, args, { DATABASE_URL, CELL })
   const created = await run('4', 'create', '--name', 'Anna')
   expect(JSON.parse(created.stdout)).toMatchObject({ owner_id: 400_000_001 })
   const refused = await run('5', 'list')
