@@ -3,18 +3,16 @@ import { leftOut } from './support/long-tests.ts'
 import { LongestFirst } from './support/longest-first.ts'
 import { SecondTryReporter } from './support/second-try.ts'
 
-/**
- * Tests with real programs, sockets and services, or with a replaced module: each file has its own process.
- */
+/** Tests with real programs and services, or with a replaced module: each file has its own process. */
 const system = [
   'test/edge/core/bad-items.test.ts',
+  'test/edge/enrolment/move.test.ts',
+  'test/edge/update/power-cuts.test.ts',
   'test/*.test.ts',
   'test/{browser,process,simulation}/**/*.test.ts',
-  'test/edge/!(core)/**/*.test.ts',
-  'test/edge/*.test.ts',
 ]
-/** Tests with a whole cloud, or a whole hub, in the test's process. */
-const wholes = ['test/contract/**/*.test.ts', 'test/edge/core/**/*.test.ts']
+/** Tests with a whole cloud, or with parts of a hub, in the test's process. */
+const wholes = ['test/{contract,edge}/**/*.test.ts']
 
 export default defineConfig({
   test: {
@@ -24,6 +22,9 @@ export default defineConfig({
     // The default would leave half of two processors idle. With more workers than processors real-time tests
     // fail.
     maxWorkers: '100%',
+    // Most code of a test runs a few times: compiling it at once costs less than interpreting it. A larger young
+    // generation needs fewer collections.
+    execArgv: ['--always-sparkplug', '--max-semi-space-size=64'],
     // A limit for tests that hang. Only the benchmarks measure durations.
     testTimeout: 120_000,
     hookTimeout: 120_000,
