@@ -47,34 +47,36 @@ test('a removed key ends its open connections, also during a command', async () 
 })
 
 describe('the commands', () => {
-  test.each(['status', 'restart', 'enable-bin 1', 'disable-bin 4'])(
-    'the SSH command %s is executed and answered',
-    async (line) => {
-      const rig = await open()
-      const ran = await exec(await enter(rig), line)
+  test('an SSH command of the set is executed and answered', async () => {
+    const rig = await open()
+    const client = await enter(rig)
+    for (const line of ['status', 'restart', 'enable-bin 1', 'disable-bin 4']) {
+      const ran = await exec(client, line)
       expect(ran).toEqual({ code: 0, stdout: `${JSON.stringify(answered)}\n`, stderr: '' })
-      expect(rig.commands).toEqual([parseCommand(line)])
-      const told = rig.logged.filter(({ message }) => message.startsWith('command'))
+      expect(rig.commands.splice(0)).toEqual([parseCommand(line)])
+      const told = rig.logged.splice(0).filter(({ message }) => message.startsWith('command'))
       expect(told.map(({ message }) => message)).toEqual(['command', 'command done'])
       expect(told[0]!.fields).toMatchObject({
         key: expect.stringMatching(/^SHA256:/) as string,
         comment: 'caller',
       })
-    },
-  )
+    }
+  })
 
-  test.each(['id', 'enable-bin 1; id', 'scp -t /tmp', 'sh', 'x'.repeat(20_000), '', '\n'])(
-    'any other SSH command is refused with a list of commands',
-    async (line) => {
-      const rig = await open()
-      const ran = await exec(await enter(rig), line)
+  test('any other SSH command is refused with a list of commands', async () => {
+    const rig = await open()
+    const client = await enter(rig)
+    for (const line of ['id', 'enable-bin 1; id', 'scp -t /tmp', 'sh', 'x'.repeat(20_000), '', '\n']) {
+      const ran = await exec(client, line)
       expect(ran).toMatchObject({ code: 127, stdout: '' })
       expect(ran.stderr).toContain('not allowed')
       expect(ran.stderr).toContain('enable-bin N')
-      expect(rig.commands).toEqual([])
-      expect(rig.logged.map(({ message }) => message)).toContain('refused: not a command of the set')
-    },
-  )
+      expect(rig.logged.splice(0).map(({ message }) => message)).toContain(
+        'refused: not a command of the set',
+      )
+    }
+    expect(rig.commands).toEqual([])
+  })
 
   test('a failed SSH command has a non-zero exit code, and an internal error reveals no details', async () => {
     const failed = { hub_id: 1, error: 'no', stored: false, stop_result: null, start_result: null }
@@ -245,7 +247,7 @@ describe('slow SSH callers', () => {
     const flood = floodOf(rig.port, '127.0.0.2')
     try {
       await vi.waitUntil(() => flood.count() > 200, { timeout: 10_000 })
-      for (let time = 0; time < 20; time++) {
+      for (let time = 0; time < 8; time++) {
         const client = await enter(rig)
         expect(await exec(client, 'status')).toMatchObject({ code: 0 })
         client.end()
@@ -264,13 +266,13 @@ describe('slow SSH callers', () => {
     try {
       await vi.waitUntil(() => flood.count() > 200, { timeout: 10_000 })
       let logins = 0
-      for (let tries = 0; tries < 20; tries++) {
+      for (let tries = 0; tries < 10; tries++) {
         const client = await login(rig).catch(() => undefined)
         if (!client) continue
         logins++
         client.end()
       }
-      expect(logins).toBeGreaterThanOrEqual(10)
+      expect(logins).toBeGreaterThanOrEqual(5)
     } finally {
       flood.stop()
     }
