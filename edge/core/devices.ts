@@ -1,5 +1,5 @@
 import type { Clock } from '../../protocol/model/runtime.ts'
-import type { DeviceEvent } from '../hardware/controllers.ts'
+import type { DeviceEvent } from '../hardware/controller-events.ts'
 import { Steady, type SteadyRules } from '../hardware/steady.ts'
 import { fridgeDevice, numberOf, type Layout } from './layout.ts'
 import type { CoreSettings } from '../../protocol/settings/hub-limits.ts'

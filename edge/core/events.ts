@@ -1,6 +1,6 @@
 import { controllerSubject, deviceSubject } from '../../protocol/model/subject.ts'
 import { CloudEntry, type DesiredState, type QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
-import type { ControllerEvents, DeviceEvent } from '../hardware/controllers.ts'
+import type { ControllerEvents, DeviceEvent } from '../hardware/controller-events.ts'
 import { NotTakenError } from '../hardware/serial-link.ts'
 import { ApplyError, type LeaveOut } from '../journal/inbox.ts'
 import { settleMotionBySensor } from './bins/motions.ts'

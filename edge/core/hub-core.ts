@@ -9,7 +9,7 @@ import type { PersonAtHub } from '../../protocol/mqtt/cloud-entries.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Location } from '../../protocol/model/location.ts'
-import type { ControllerEvents } from '../hardware/controllers.ts'
+import type { ControllerEvents } from '../hardware/controller-events.ts'
 import type { Fact, Held } from '../journal/facts.ts'
 import type { LeaveOut } from '../journal/inbox.ts'
 import type {

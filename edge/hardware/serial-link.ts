@@ -3,16 +3,15 @@ import type { ControllerDescription } from '../../protocol/model/hardware.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
-import { decodeFrame, encodeFrame } from '../../protocol/serial/codec.ts'
-import type { FrameOf, Refusal } from '../../protocol/serial/frames.ts'
+import { decodeFrame, encodeFrame, uuidOfOp } from '../../protocol/serial/codec.ts'
+import type { FrameOf } from '../../protocol/serial/frames.ts'
 import type { LinePort, OpenLinePort } from '../../protocol/serial/line-port.ts'
+import { deviceEventOf, identityOf, outcomeOf, storedOf, type ControllerEvents } from './controller-events.ts'
 import { stepLink } from './link-machine.ts'
 import type { LinkSettings } from '../../protocol/settings/hub-limits.ts'
 import {
   initialLink,
-  type CommandRefusal,
   type Delivered,
-  type FirmwareRequest,
   type LinkEffect,
   type LinkEvent,
   type LinkState,
@@ -33,24 +32,10 @@ export class NotTakenError extends Error {
   override name = 'NotTakenError'
 }
 
-/** The frames of one line. Each is acknowledged only after its handler has returned. */
-export interface SerialLinkHandlers {
-  onUp(welcome: FrameOf<'WELCOME'>): void
-  onDown(reason: string, boot: string | undefined): void
-  onResult(result: FrameOf<'RES'>): void
-  /** `boot`: numbers of events are unique within one boot of the controller. */
-  onEvent(event: FrameOf<'EVT'>, boot: string): void
-  onListed(operations: readonly FrameOf<'OPS'>[]): void
-  onRefused(command: FrameOf<'CMD'>, why: CommandRefusal): void
-  onFirmware(firmware: FrameOf<'FW'>): void
-  /** A request of SPEC §12 was acknowledged, or refused (`why`). */
-  onAnswered(request: FirmwareRequest, why: Refusal | undefined): void
-}
-
 /** The shell around `link-machine.ts`: owns one controller's port, its timers, and the order of effects. */
 export class SerialLink {
   readonly #options: SerialLinkOptions
-  readonly #handlers: SerialLinkHandlers
+  readonly #events: ControllerEvents
   readonly #timers: Record<Timer, Cancel | undefined> = { retry: undefined, pulse: undefined }
   readonly #inbox: LinkEvent[] = []
   #state: LinkState = initialLink
@@ -58,13 +43,19 @@ export class SerialLink {
   #running = false
   readonly #failures: RepeatedLine
 
+  /** Number of lost connections since the start. */
+  losses = 0
   /** Number of lines since the start that are no frames, or are damaged. */
   unreadable = 0
 
-  constructor(options: SerialLinkOptions, handlers: SerialLinkHandlers) {
+  constructor(options: SerialLinkOptions, events: ControllerEvents) {
     this.#options = options
-    this.#handlers = handlers
+    this.#events = events
     this.#failures = new RepeatedLine({ log: options.log, clock: options.runtime.clock })
+  }
+
+  get #id(): string {
+    return this.#options.description.id
   }
 
   start(): void {
@@ -145,18 +136,20 @@ export class SerialLink {
         // Runs before all queued events: the same frame may be queued a second time.
         return this.#step({ type: 'handled', frame: effect.frame })
       case 'refused':
-        return this.#handlers.onRefused(effect.command, effect.why)
+        return this.#events.onRefused(this.#id, uuidOfOp(effect.command.op), effect.why)
       case 'answered':
-        return this.#handlers.onAnswered(effect.request, effect.why)
+        return this.#events.onAnswered?.(this.#id, effect.request, effect.why)
       case 'not_owned':
         return this.#note('warn', 'the controller does not take its owner', { why: effect.why })
       case 'down':
         this.#failures.failed(
           effect.reason,
-          { controller: this.#options.description.id, port: this.#options.description.port },
+          { controller: this.#id, port: this.#options.description.port },
           'controller is not connected',
         )
-        if (effect.wasUp) this.#handlers.onDown(effect.reason, effect.boot)
+        if (!effect.wasUp) return
+        this.losses += 1
+        this.#events.onDown(this.#id, effect.reason, effect.boot)
     }
   }
 
@@ -181,22 +174,22 @@ export class SerialLink {
   #deliver(frame: Delivered, listed: readonly FrameOf<'OPS'>[]): void {
     switch (frame.type) {
       case 'WELCOME':
-        this.#failures.succeeded({ controller: this.#options.description.id }, 'the controller answers again')
+        this.#failures.succeeded({ controller: this.#id }, 'the controller answers again')
         this.#note('info', 'controller is up', {
           firmware: frame.fw,
           protocol: frame.proto,
           boot: frame.boot,
           memory: frame.mem,
         })
-        return this.#handlers.onUp(frame)
+        return this.#events.onUp(this.#id, identityOf(frame))
       case 'RES':
-        return this.#handlers.onResult(frame)
+        return this.#events.onResult(this.#id, outcomeOf(frame))
       case 'EVT':
-        return this.#handlers.onEvent(frame, this.welcome?.boot ?? '')
+        return this.#events.onDevice(this.#id, deviceEventOf(frame, this.welcome?.boot ?? ''))
       case 'END':
-        return this.#handlers.onListed(listed)
+        return this.#events.onListed(this.#id, listed.map(storedOf))
       case 'FW':
-        return this.#handlers.onFirmware(frame)
+        return this.#events.onFirmware?.(this.#id, frame)
     }
   }
 
@@ -248,6 +241,6 @@ export class SerialLink {
   }
 
   #note(level: keyof Log, message: string, fields: object): void {
-    this.#options.log[level]({ controller: this.#options.description.id, ...fields }, message)
+    this.#options.log[level]({ controller: this.#id, ...fields }, message)
   }
 }

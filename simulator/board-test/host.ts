@@ -182,6 +182,26 @@ export class Host {
     throw new Broken(`${body.type} was answered with neither ACK nor NAK within ${ANSWER_MS} ms (SPEC §4)`)
   }
 
+  /** As `ask`; the board must accept the frame. `what`: the frame, for the message. */
+  async accepted(body: Body, what: string = body.type): Promise<void> {
+    const answer = await this.ask(body)
+    expect(answer === 'ok', `${what} must be acknowledged; it was refused: ${answer}`)
+  }
+
+  /** As `accepted`; then waits for the answer that `find` sees after the first `from` lines. */
+  async answered<T>(
+    body: Body,
+    find: (from: number) => T | undefined,
+    { with: expected, withinMs = ANSWER_MS }: { with: string; withinMs?: number },
+  ): Promise<T> {
+    const from = this.heard.length
+    await this.accepted(body)
+    await this.until(() => find(from) !== undefined, withinMs)
+    const found = find(from)
+    expect(found, `${body.type} must be answered with ${expected}; none came within ${withinMs} ms`)
+    return found
+  }
+
   newOperation(): string {
     return opOfUuid(uuidv7(this.#options.runtime))
   }
@@ -195,17 +215,11 @@ export class Host {
     this.acknowledges = () => true
     this.pings = true
     this.session = session
-    const from = this.heard.length
-    const answer = await this.ask({ type: 'HELLO', proto: SERIAL_PROTOCOL_VERSION, host: session })
-    expect(answer === 'ok', `HELLO must be acknowledged, and was refused: ${answer}`)
-    const found = () => this.of('WELCOME', from).find(({ host }) => host === session)
-    await this.until(() => found() !== undefined, ANSWER_MS)
-    const welcome = found()
-    expect(
-      welcome,
-      `HELLO must be answered with WELCOME host=${session} (SPEC §5); none came within ${ANSWER_MS} ms`,
+    return this.answered(
+      { type: 'HELLO', proto: SERIAL_PROTOCOL_VERSION, host: session },
+      (from) => this.of('WELCOME', from).find(({ host }) => host === session),
+      { with: `WELCOME host=${session} (SPEC §5)` },
     )
-    return welcome
   }
 
   /** A command of this session. */
@@ -238,25 +252,18 @@ export class Host {
   }
 
   /** Sends QRY for an operation. */
-  async query(op: string): Promise<Result> {
-    const from = this.heard.length
-    const answer = await this.ask({ type: 'QRY', op })
-    expect(answer === 'ok', `QRY must be acknowledged in a session, and was refused: ${answer}`)
-    await this.until(() => this.resultOf(op, from) !== undefined, ANSWER_MS)
-    const result = this.resultOf(op, from)
-    expect(result, `QRY must be answered with RES; none came within ${ANSWER_MS} ms`)
-    return result
+  query(op: string): Promise<Result> {
+    return this.answered({ type: 'QRY', op }, (from) => this.resultOf(op, from), { with: 'RES' })
   }
 
   async list(n: number): Promise<{ operations: FrameOf<'OPS'>[]; end: number }> {
     const from = this.heard.length
-    const answer = await this.ask({ type: 'LST', n })
-    expect(answer === 'ok', `LST must be acknowledged in a session, and was refused: ${answer}`)
-    const end = () => this.of('END', from)[0]
-    await this.until(() => end() !== undefined, 20_000)
-    expect(end(), 'LST must be answered with OPS and END; no END came within 20 s')
+    const end = await this.answered({ type: 'LST', n }, (since) => this.of('END', since)[0], {
+      with: 'OPS and END',
+      withinMs: 20_000,
+    })
     const operations = new Map(this.of('OPS', from).map((one) => [one.op, one]))
-    return { operations: [...operations.values()], end: end()!.n }
+    return { operations: [...operations.values()], end: end.n }
   }
 
   /** The state of a device by its events after the first `from` lines. */

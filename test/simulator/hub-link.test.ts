@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createControllers, type OperationOutcome } from '../../edge/hardware/controllers.ts'
+import type { OperationOutcome } from '../../edge/hardware/controller-events.ts'
+import { createControllers } from '../../edge/hardware/controllers.ts'
 import { defaultLinkSettings } from '../../protocol/settings/hub-limits.ts'
 import { deviceId } from '../../protocol/model/hardware.ts'
 import { silentLog } from '../../protocol/model/log.ts'

@@ -1,5 +1,5 @@
 import type { Refusal } from '../../../protocol/serial/frames.ts'
-import type { OperationOutcome } from '../../hardware/controllers.ts'
+import type { OperationOutcome } from '../../hardware/controller-events.ts'
 import type { OperationEnd, UnitRow } from '../../journal/state.ts'
 import { NEVER_SENT, type OperationRow } from '../../journal/tables.ts'
 import { noteMotionFailed, noteMotionSucceeded, settleMotionBySensor } from '../bins/motions.ts'

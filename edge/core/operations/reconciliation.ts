@@ -1,4 +1,4 @@
-import type { OperationOutcome } from '../../hardware/controllers.ts'
+import type { OperationOutcome } from '../../hardware/controller-events.ts'
 import type { OperationPhase } from '../../journal/tables.ts'
 import type { Action, OperationState } from '../../../protocol/serial/frames.ts'
 

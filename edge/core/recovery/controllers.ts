@@ -1,5 +1,5 @@
 import { controllerSubject, HUB_SUBJECT } from '../../../protocol/model/subject.ts'
-import type { ControllerIdentity, StoredOperation } from '../../hardware/controllers.ts'
+import type { ControllerIdentity, StoredOperation } from '../../hardware/controller-events.ts'
 import type { ControllerRow } from '../../journal/tables.ts'
 import { abandonCommands } from '../command-results.ts'
 import type { Context } from '../context.ts'

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
-import { deviceId } from '../../../protocol/model/hardware.ts'
 import { BLOCK_BYTES, type FrameBody } from '../../../protocol/serial/frames.ts'
 import { readImageHeader, type ImageHeader } from '../../../protocol/serial/image.ts'
 import type { Bench, Rule } from '../bench.ts'
 import { expect, Unasked } from '../host.ts'
-import { comesBack, powerOf } from './memory-rules.ts'
+import { cutPower } from './memory-rules.ts'
 
 type About = FrameBody<'FW'>
 type Image = ImageHeader & { bytes: Uint8Array; sum: string }
@@ -41,10 +40,8 @@ async function prepared(bench: Bench): Promise<{ now: About; image: Image }> {
   return { now, image: { ...header, bytes: bench.image, sum: sumOf(bench.image) } }
 }
 
-async function announce({ host }: Bench, { kind, build, bytes, sum }: Image): Promise<void> {
-  const answer = await host.ask({ type: 'IMG', kind, build, size: bytes.length, sum })
-  expect(answer === 'ok', `IMG of a newer image must be acknowledged; it was refused: ${answer}`)
-}
+const announce = ({ host }: Bench, { kind, build, bytes, sum }: Image): Promise<void> =>
+  host.accepted({ type: 'IMG', kind, build, size: bytes.length, sum }, 'IMG of a newer image')
 
 const block = (bytes: Uint8Array, at: number) =>
   ({
@@ -55,10 +52,7 @@ const block = (bytes: Uint8Array, at: number) =>
 
 /** Sends blocks up to `end`. */
 async function send({ host }: Bench, bytes: Uint8Array, from = 0, end = bytes.length): Promise<void> {
-  for (let at = from; at < end; at += BLOCK_BYTES) {
-    const answer = await host.ask(block(bytes, at))
-    expect(answer === 'ok', `the block at ${at} must be acknowledged; it was refused: ${answer}`)
-  }
+  for (let at = from; at < end; at += BLOCK_BYTES) await host.accepted(block(bytes, at), `the block at ${at}`)
 }
 
 /** Sends a whole image and orders the controller to run it. Waits for the restart. */
@@ -67,8 +61,7 @@ async function install(bench: Bench, image: Image): Promise<About> {
   await announce(bench, image)
   await send(bench, image.bytes)
   const before = await host.greet()
-  const answer = await host.ask({ type: 'USE', sum: image.sum })
-  expect(answer === 'ok', `USE of a whole, signed image must be acknowledged; it was refused: ${answer}`)
+  await host.accepted({ type: 'USE', sum: image.sum }, 'USE of a whole, signed image')
   const end = host.now + RESTART_MS
   for (;;) {
     await host.pass(1000)
@@ -104,14 +97,10 @@ export const firmwareRules: readonly Rule[] = [
       const { bytes, sum } = image
       await announce(bench, image)
       await send(bench, bytes, 0, 2 * BLOCK_BYTES)
-      const again = await host.ask(block(bytes, 0))
-      expect(again === 'ok', `a repeated block must be acknowledged; it was refused: ${again}`)
+      await host.accepted(block(bytes, 0), 'a repeated block')
       const gap = await host.ask(block(bytes, 3 * BLOCK_BYTES))
       expect(gap === 'bad_argument', `a block behind a gap must be refused as bad_argument; it was ${gap}`)
-      await powerOf(bench).prepare('now')
-      await powerOf(bench).off()
-      await host.pass(200)
-      await comesBack(bench)
+      await cutPower(bench)
       await host.greet()
       const after = await about(bench)
       const at = Math.min(2 * BLOCK_BYTES, bytes.length)
@@ -149,10 +138,9 @@ export const firmwareRules: readonly Rule[] = [
     async prove(bench) {
       const { host } = bench
       const { image } = await prepared(bench)
-      const [bin] = bench.devices('bin')
-      if (!bin) throw new Unasked('this controller has no bin')
+      const bin = bench.device('bin')
       await announce(bench, image)
-      const { op, from } = await bench.started(deviceId(bin), 'open_door')
+      const { op, from } = await bench.started(bin, 'open_door')
       const answer = await host.ask(block(image.bytes, 0))
       expect(answer === 'busy', `a block during a motion must be refused as busy; the answer was ${answer}`)
       await host.ended(op, from)
@@ -167,10 +155,7 @@ export const firmwareRules: readonly Rule[] = [
       const { host } = bench
       const { now, image } = await prepared(bench)
       const restarted = async (): Promise<About | undefined> => {
-        await powerOf(bench).prepare('now')
-        await powerOf(bench).off()
-        await host.pass(200)
-        await comesBack(bench)
+        await cutPower(bench)
         await host.greet()
         return about(bench)
       }
@@ -185,8 +170,7 @@ export const firmwareRules: readonly Rule[] = [
         `without KEEP firmware ${now.build} must return at the next start; ${former?.build} runs`,
       )
       await install(bench, image)
-      const kept = await host.ask({ type: 'KEEP', build: image.build })
-      expect(kept === 'ok', `KEEP must be acknowledged; it was refused: ${kept}`)
+      await host.accepted({ type: 'KEEP', build: image.build })
       const after = await restarted()
       expect(
         after?.build === image.build && !after.trial,

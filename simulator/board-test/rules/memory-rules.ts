@@ -6,19 +6,21 @@ const CAPACITY = 256
 const SETTLE_MS = 1500
 const BOOT_MS = 10_000
 
-function binOf(bench: Bench): string {
-  const [bin] = bench.devices('bin')
-  if (!bin) throw new Unasked('this controller has no bin')
-  return deviceId(bin)
-}
-
-export function powerOf({ power }: Bench): Power {
+function powerOf({ power }: Bench): Power {
   if (!power) throw new Unasked('the power cannot be cut: neither --relay nor --operator is given')
   return power
 }
 
-/** After the power is on again: waits for the board and begins a session. */
-export async function comesBack(bench: Bench): Promise<void> {
+/** Cuts the power now, and switches it on again. */
+export async function cutPower(bench: Bench): Promise<void> {
+  await powerOf(bench).prepare('now')
+  await powerOf(bench).off()
+  await bench.host.pass(200)
+  await comesBack(bench)
+}
+
+/** Switches the power on, and waits for the board. */
+async function comesBack(bench: Bench): Promise<void> {
   const { host } = bench
   const from = host.heard.length
   await powerOf(bench).on()
@@ -71,8 +73,7 @@ export const memoryRules: readonly Rule[] = [
       const before = await host.greet()
       const owner = { hub: hubId, ctl: description.id, store: host.newId() }
       const own = async (more: Partial<typeof owner>, wipe: boolean) => {
-        const answer = await host.ask({ type: 'OWN', ...owner, ...more, wipe })
-        expect(answer === 'ok', `OWN must be acknowledged; it was refused: ${answer}`)
+        await host.accepted({ type: 'OWN', ...owner, ...more, wipe })
         return host.greet()
       }
       const wiped = await own({}, true)
@@ -106,7 +107,7 @@ export const memoryRules: readonly Rule[] = [
     title: 'LST returns the newest operations, oldest first, with all their fields; END returns their number',
     async prove(bench) {
       const { host } = bench
-      const dev = binOf(bench)
+      const dev = bench.device('bin')
       await bench.fresh()
       const ops: string[] = []
       for (let n = 0; n < 3; n++) {
@@ -134,7 +135,7 @@ export const memoryRules: readonly Rule[] = [
     title: `the memory holds ${CAPACITY} operations; an overwritten operation is forgotten, moved=1, never none`,
     async prove(bench) {
       const { host } = bench
-      const dev = binOf(bench)
+      const dev = bench.device('bin')
       await bench.fresh()
       const ops: string[] = []
       for (let n = 0; n < CAPACITY + 4; n++) {
@@ -180,7 +181,7 @@ export const memoryRules: readonly Rule[] = [
     power: true,
     async prove(bench) {
       const { host } = bench
-      const dev = binOf(bench)
+      const dev = bench.device('bin')
       await bench.fresh()
       const whole = await bench.done(dev, 'open_door')
       const before = await host.greet()
@@ -217,7 +218,7 @@ export const memoryRules: readonly Rule[] = [
     power: true,
     async prove(bench) {
       const { host } = bench
-      const dev = binOf(bench)
+      const dev = bench.device('bin')
       const op = await cutIn(bench, () => bench.started(dev, 'open_door'), 0)
       await host.greet()
       const result = await host.query(op)
@@ -233,7 +234,7 @@ export const memoryRules: readonly Rule[] = [
     power: true,
     async prove(bench) {
       const { host } = bench
-      const dev = binOf(bench)
+      const dev = bench.device('bin')
       await bench.fresh()
       const op = host.newOperation()
       const first = await host.perform({ op, dev, act: 'open_door' })
@@ -241,10 +242,7 @@ export const memoryRules: readonly Rule[] = [
       const ancient = '0'.repeat(32)
       const forgotten = await host.query(ancient)
       const before = await host.greet()
-      await powerOf(bench).prepare('now')
-      await powerOf(bench).off()
-      await host.pass(200)
-      await comesBack(bench)
+      await cutPower(bench)
       const after = await host.greet()
       const now: Result = await host.query(op)
       expect(

@@ -1,17 +1,9 @@
 import { deviceId } from '../../../protocol/model/hardware.ts'
-import { type Bench, textOf, type Rule } from '../bench.ts'
+import { textOf, type Rule } from '../bench.ts'
 import { expect, MOTION_MS, Unasked } from '../host.ts'
 
 const REPETITIONS = 100
 const SETTLE_MS = 1500
-
-/** The bins of the board. Throws `Unasked` if there are fewer than `count`. */
-function bins(bench: Bench, count: number): string[] {
-  const found = bench.devices('bin').map(deviceId)
-  if (found.length < count)
-    throw new Unasked(`this controller has ${found.length} bins, and ${count} are needed`)
-  return found
-}
 
 export const operationRules: readonly Rule[] = [
   {
@@ -19,7 +11,7 @@ export const operationRules: readonly Rule[] = [
     title: `a CMD that is repeated ${REPETITIONS} times moves once, and each copy is answered`,
     async prove(bench) {
       const { host } = bench
-      const [dev = ''] = bins(bench, 1)
+      const dev = bench.device('bin')
       await bench.fresh()
       const op = host.newOperation()
       const { seq, line } = host.frame(host.command({ op, dev, act: 'open_door' }))
@@ -59,7 +51,7 @@ export const operationRules: readonly Rule[] = [
     title: 'a CMD with a known operation id moves nothing, whatever the other fields contain',
     async prove(bench) {
       const { host } = bench
-      const [dev = ''] = bins(bench, 1)
+      const dev = bench.device('bin')
       await bench.fresh()
       const op = host.newOperation()
       const first = await host.perform({ op, dev, act: 'close_door' })
@@ -82,7 +74,7 @@ export const operationRules: readonly Rule[] = [
     number: 12,
     title: 'a device that is already in position: done, moved=0, ms=0',
     async prove(bench) {
-      const [dev = ''] = bins(bench, 1)
+      const dev = bench.device('bin')
       await bench.fresh()
       const result = await bench.done(dev, 'close_door')
       expect(
@@ -96,9 +88,9 @@ export const operationRules: readonly Rule[] = [
     title: 'each motion ends done, with moved=1, and the events report the position',
     async prove(bench) {
       const { host } = bench
-      const all = bins(bench, 1)
+      bench.device('bin')
       await bench.fresh()
-      for (const dev of all)
+      for (const dev of bench.devices('bin').map(deviceId))
         for (const [act, part, goal] of [
           ['open_door', 'door', 'open'],
           ['close_door', 'door', 'closed'],
@@ -169,7 +161,7 @@ export const operationRules: readonly Rule[] = [
     title: 'an operation that was refused is refused again in this session, even if it is possible by then',
     async prove(bench) {
       const { host } = bench
-      const [dev = ''] = bins(bench, 1)
+      const dev = bench.device('bin')
       await bench.fresh()
       await bench.done(dev, 'open_door')
       const op = host.newOperation()
@@ -233,7 +225,7 @@ export const operationRules: readonly Rule[] = [
     number: 17,
     title: 'interlocks: no lift motion with the door open, no dispensing into a bin that is open or up',
     async prove(bench) {
-      const [dev = ''] = bins(bench, 1)
+      const dev = bench.device('bin')
       const [cabinet] = bench.devices('cabinet').map(deviceId)
       const refused = async (what: string, fields: Parameters<typeof bench.act>[2] = {}): Promise<void> => {
         const outcome =
@@ -260,7 +252,7 @@ export const operationRules: readonly Rule[] = [
     title: 'a motor never runs longer than max: failed, timeout, moved=1, whatever the host does',
     async prove(bench) {
       const { host } = bench
-      const [dev = ''] = bins(bench, 1)
+      const dev = bench.device('bin')
       await bench.fresh()
       const whole = await bench.done(dev, 'open_door')
       await bench.done(dev, 'close_door')
@@ -292,7 +284,7 @@ export const operationRules: readonly Rule[] = [
     title: 'QRY of an operation whose RES was never acknowledged returns the same result in the next session',
     async prove(bench) {
       const { host } = bench
-      const [dev = ''] = bins(bench, 1)
+      const dev = bench.device('bin')
       await bench.fresh()
       host.acknowledges = ({ type }) => type !== 'RES'
       const { op, from } = await bench.started(dev, 'open_door')

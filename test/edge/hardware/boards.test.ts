@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createControllers, type ControllerEvents } from '../../../edge/hardware/controllers.ts'
+import type { ControllerEvents } from '../../../edge/hardware/controller-events.ts'
+import { createControllers } from '../../../edge/hardware/controllers.ts'
 import { defaultLinkSettings } from '../../../protocol/settings/hub-limits.ts'
 import { portProblem } from '../../../edge/hardware/serialport-line-port.ts'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'

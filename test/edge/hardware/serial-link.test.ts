@@ -1,10 +1,7 @@
 import { array, assert, constantFrom, nat, property } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  createControllers,
-  type ControllerEvents,
-  type OperationOutcome,
-} from '../../../edge/hardware/controllers.ts'
+import type { ControllerEvents, OperationOutcome } from '../../../edge/hardware/controller-events.ts'
+import { createControllers } from '../../../edge/hardware/controllers.ts'
 import { defaultLinkSettings } from '../../../protocol/settings/hub-limits.ts'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
