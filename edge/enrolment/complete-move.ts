@@ -4,13 +4,14 @@ import type { Clock } from '../../protocol/model/runtime.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { problemOf } from '../../protocol/model/system-error.ts'
 import { createLayout } from '../core/layout.ts'
+import { isThere, textIfThere } from '../is-there.ts'
 import { carryOver } from '../journal/carry-over.ts'
 import { Sqlite } from '../journal/sqlite-driver.ts'
 import { lockStore } from '../journal/store-lock.ts'
 import { updateFiles } from '../update/files.ts'
 import { enrolmentFiles, nextKey, type HubPlace } from './enrolment.ts'
 import { erasePage } from './erase.ts'
-import { install, readNext } from './install.ts'
+import { install, readLeaving } from './install.ts'
 
 /** A move could not be completed. The next start tries it again. */
 export class MoveFailed extends Error {}
@@ -20,8 +21,8 @@ export class MoveFailed extends Error {}
  * (`erase.ts`). Only the process that may use the journal does it.
  */
 export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>, log: Log): void {
-  if (!files.existsSync(enrolmentFiles(place.store).moving)) return
   try {
+    if (!isThere(enrolmentFiles(place.store).moving)) return
     const since = new Date(clock.now()).toISOString()
     const lock = lockStore(place.store, { pid: process.pid, since })
     try {
@@ -41,9 +42,13 @@ export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>, log: Lo
  */
 function complete(place: HubPlace, log: Log): void {
   const { store } = place
-  const { moving, key } = enrolmentFiles(store)
-  const found = readNext(moving)
-  if (!found) return
+  const { moving, next, key } = enrolmentFiles(store)
+  const found = readLeaving(store, log)
+  // The former cloud has retired this hub, so its enrolment here must not be used again.
+  if (!found)
+    throw new Error(
+      `${moving} and ${next} are damaged. Remove both, rename ${store}, and enrol this board in the other cell by hand (larder hubs claim-code there, then larder enroll)`,
+    )
   const { answer, former_hub_id } = found
   const former = `${store}.former`
   // The order to leave has removed an older one (`erase.ts`).
@@ -53,10 +58,11 @@ function complete(place: HubPlace, log: Log): void {
   // The former cloud wants a release there. The root stays: only that root can sign the next one.
   const { desired, root } = updateFiles(store)
   files.rmSync(desired, { force: true })
-  const own = files.existsSync(root) ? files.readFileSync(root, 'utf8') : undefined
+  const own = textIfThere(root)
   install(place, found.key, { ...answer, ...(own !== undefined && { update_root: own }) }, former_hub_id)
   files.rmSync(nextKey(key), { force: true })
   erasePage(store)
+  files.rmSync(next, { force: true })
   files.rmSync(moving)
 }
 
@@ -68,12 +74,9 @@ function renameJournal(store: string, former: string): void {
     if (isThere(store + suffix)) files.renameSync(store + suffix, former + suffix)
 }
 
-/** Throws if the card fails. */
-const isThere = (path: string): boolean => files.statSync(path, { throwIfNoEntry: false }) !== undefined
-
 /** Moves the log of the journal into its file, so that usually only one file needs another name. */
 function closeLog(store: string): void {
-  if (!files.existsSync(store)) return
+  if (!isThere(store)) return
   try {
     const db = new Sqlite(store)
     try {

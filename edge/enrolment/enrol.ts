@@ -18,6 +18,7 @@ import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { connectionProblem } from '../../protocol/mqtt/connection-problem.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
 import { refuseForeignFile } from '../journal/store.ts'
+import { textIfThere } from '../is-there.ts'
 import { replaceText } from '../replace-text.ts'
 import { enrolmentFiles, type HubPlace } from './enrolment.ts'
 import { Answer, install } from './install.ts'
@@ -100,12 +101,9 @@ type Attempt = z.infer<typeof Attempt>
  * be used: the cloud then repeats its answer. A folder that cannot be written fails here.
  */
 async function attemptOf(path: string, code: string, random: Random): Promise<Attempt> {
-  try {
-    const earlier = Attempt.parse(JSON.parse(files.readFileSync(path, 'utf8')))
-    if (earlier.code === code) return earlier
-  } catch {
-    // There is none.
-  }
+  // A damaged one counts as absent.
+  const earlier = Attempt.safeParse(jsonOf(textIfThere(path) ?? '')).data
+  if (earlier?.code === code) return earlier
   const attempt = { code, ...(await makeKey()), id: randomHex(random, 16) }
   replaceText(path, JSON.stringify(attempt))
   return attempt

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
+import { isThere } from '../is-there.ts'
 
 /** The files of an enrolled board, beside its journal. */
 export const enrolmentFiles = (store: string) => {
@@ -13,7 +14,7 @@ export const enrolmentFiles = (store: string) => {
     enrolment: at('enrolment.json'),
     /** An exchange of a claim code without a stored answer. */
     attempt: at('enrolment.attempt.json'),
-    /** The enrolment in another cell (`move.ts`), and the same when the board must leave (`erase.ts`). */
+    /** The enrolment in another cell (`move.ts`), and a second copy when the board must leave (`erase.ts`). */
     next: at('enrolment.next.json'),
     moving: at('enrolment.moving.json'),
     /** Used if the setting HARDWARE is absent. */
@@ -65,7 +66,7 @@ export function readEnrolment(store: string): Enrolment | undefined {
     former_hub_id: formerHubId,
   } = EnrolmentFile.parse(JSON.parse(text))
   const [cert, ca] = [readFileSync(paths.certificate, 'utf8'), readFileSync(paths.ca, 'utf8')]
-  if (!isOfKey(cert, readFileSync(paths.key, 'utf8')) && existsSync(nextKey(paths.key)))
+  if (!isOfKey(cert, readFileSync(paths.key, 'utf8')) && isThere(nextKey(paths.key)))
     renameSync(nextKey(paths.key), paths.key)
   const key = readFileSync(paths.key, 'utf8')
   if (!isOfKey(cert, key)) throw new Error(`${paths.certificate} is no certificate of ${paths.key}`)

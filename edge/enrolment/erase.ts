@@ -6,15 +6,26 @@ import { Erase } from '../../protocol/mqtt/session.ts'
 import { parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { desiredFile } from '../desired/desired-states.ts'
+import { isThere } from '../is-there.ts'
 import { replaceText } from '../replace-text.ts'
 import { enrolmentFiles, nextKey } from './enrolment.ts'
-import { readNext } from './install.ts'
+import { readLeaving } from './install.ts'
 
 /** Removes the secrets of a board: its certificate and key, the settings of the cloud, the tokens and logins of its page. */
 export function eraseSecrets(store: string): void {
-  const { enrolment, next, attempt, key, certificate, ca } = enrolmentFiles(store)
-  // The board counts as enrolled while the first file exists.
-  for (const path of [enrolment, next, attempt, key, nextKey(key), certificate, ca, desiredFile(store)])
+  const { enrolment, moving, next, attempt, key, certificate, ca } = enrolmentFiles(store)
+  // The board leaves for another cell while the first file exists, and counts as enrolled while the second exists.
+  for (const path of [
+    moving,
+    enrolment,
+    next,
+    attempt,
+    key,
+    nextKey(key),
+    certificate,
+    ca,
+    desiredFile(store),
+  ])
     rmSync(path, { force: true })
   erasePage(store)
 }
@@ -25,9 +36,10 @@ export function erasePage(store: string): void {
 }
 
 /** Obeys the order to leave for another cell: the next start completes the move. Throws a sentence if the board must stay. */
-function leave({ hubId, store, reasonToStay }: ErasingOptions, as: number): void {
+function leave({ hubId, store, log, reasonToStay }: ErasingOptions, as: number): void {
   const { next, moving } = enrolmentFiles(store)
-  const found = readNext(next)
+  const found = readLeaving(store, log)
+  if (!found && isThere(next)) throw new Error(`${next} is damaged`)
   if (found?.answer.hub_id !== as || found.former_hub_id !== hubId)
     throw new Error(`it is not enrolled in the other cell as hub ${as}`)
   // The answer to the order to move may be days old.
@@ -37,7 +49,6 @@ function leave({ hubId, store, reasonToStay }: ErasingOptions, as: number): void
   for (const suffix of ['', '-wal', '-shm']) rmSync(`${store}.former${suffix}`, { force: true })
   // It outlives a power failure from now on.
   replaceText(moving, JSON.stringify(found))
-  rmSync(next)
 }
 
 export interface ErasingOptions {

@@ -2,9 +2,11 @@ import * as files from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
+import type { Log } from '../../protocol/model/log.ts'
 import { fileProblem } from '../../protocol/model/system-error.ts'
 import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import { DesiredStates, desiredFile } from '../desired/desired-states.ts'
+import { isThere, textIfThere } from '../is-there.ts'
 import { replaceText } from '../replace-text.ts'
 import { updateFiles } from '../update/files.ts'
 import { enrolmentFiles, hardwareFile, type HubPlace } from './enrolment.ts'
@@ -65,7 +67,7 @@ export function install(
   })
   const updates = updateFiles(store)
   // The updater trusts the root of this cloud from now on. Without one it waits for it. It keeps metadata that the same root signed.
-  if (update_root !== readText(updates.root)) {
+  if (update_root !== textIfThere(updates.root)) {
     files.rmSync(updates.metadata, { recursive: true, force: true })
     if (update_root) replaceText(updates.root, update_root)
     else files.rmSync(updates.root, { force: true })
@@ -74,19 +76,27 @@ export function install(
   files.rmSync(paths.attempt, { force: true })
 }
 
-/** A damaged file counts as absent: it is written whole. */
+/** A damaged file counts as absent. A file that cannot be read does not: then this throws. */
 export const readNext = (path: string): Next | undefined =>
-  Next.safeParse(parseMessage(readText(path) ?? '')).data
+  Next.safeParse(parseMessage(textIfThere(path) ?? '')).data
 
-function readText(path: string): string | undefined {
-  return files.existsSync(path) ? files.readFileSync(path, 'utf8') : undefined
+/**
+ * The enrolment in another cell of a board that must leave. Two files have it until the move is complete, because without it the
+ * board would belong to no cell. Undefined if both are damaged.
+ */
+export function readLeaving(store: string, log: Log): Next | undefined {
+  const { moving, next } = enrolmentFiles(store)
+  const found = readNext(moving)
+  if (found) return found
+  if (isThere(moving)) log.error({ path: moving }, 'the order to leave for another cell is damaged')
+  return readNext(next)
 }
 
 /** Throws a sentence if the hub's own hardware description cannot make way for that of another hub. */
 export function requireReplaceable(place: HubPlace): void {
   const own = hardwareFile(place)
   try {
-    if (files.existsSync(own)) files.accessSync(dirname(own), files.constants.W_OK)
+    if (isThere(own)) files.accessSync(dirname(own), files.constants.W_OK)
   } catch (error) {
     throw new Error(`${own} describes this hub, and cannot be renamed (${fileProblem(error)})`, {
       cause: error,
@@ -102,7 +112,7 @@ export function requireReplaceable(place: HubPlace): void {
 function isOwnDescription(settings: HubPlace, description: Record<string, unknown>): boolean {
   const wanted = HardwareDescription.parse(description)
   const own = hardwareFile(settings)
-  if (files.existsSync(own)) {
+  if (isThere(own)) {
     const found = HardwareDescription.safeParse(parseMessage(files.readFileSync(own, 'utf8')))
     if (found.success && found.data.hubId === wanted.hubId)
       return JSON.stringify(found.data) === JSON.stringify(wanted)

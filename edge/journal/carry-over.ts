@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
 import { noCheckpoint } from '../../protocol/model/checkpoint.ts'
 import type { Log } from '../../protocol/model/log.ts'
+import { isThere } from '../is-there.ts'
 import { Sqlite } from './sqlite-driver.ts'
+import { storageReasonOf } from './storage-error.ts'
 import { openStore } from './store.ts'
 import type { FridgeRow } from './tables.ts'
 
@@ -47,10 +48,13 @@ interface Former {
   clock: string | undefined
 }
 
-/** A journal that cannot be read must not prevent the start of the hub: nothing is carried over then. */
+/**
+ * A damaged journal must not prevent the start of the hub: nothing is carried over then. Throws for every other reason, which may
+ * end: the next start reads it again.
+ */
 function readFormer(from: string, log: Log): Former {
   const nothing = { fridges: [], clock: undefined }
-  if (!existsSync(from)) return nothing
+  if (!isThere(from)) return nothing
   let db: InstanceType<typeof Sqlite> | undefined
   try {
     db = new Sqlite(from)
@@ -60,13 +64,19 @@ function readFormer(from: string, log: Log): Former {
       clock: clock?.value,
     }
   } catch (error) {
-    if (!(error instanceof Sqlite.SqliteError)) throw error
+    if (!isDamage(error))
+      throw new Error(`the former journal ${from} cannot be read: ${String(error)}`, { cause: error })
     log.error(
       { from, error: error.message },
-      'the former journal cannot be read: nothing is sold before readings prove that the fridges are cold',
+      'the former journal is damaged: nothing is sold before readings prove that the fridges are cold',
     )
     return nothing
   } finally {
     db?.close()
   }
 }
+
+/** `SQLITE_ERROR`: a table is missing. */
+const isDamage = (error: unknown): error is Error =>
+  storageReasonOf(error) === 'damaged' ||
+  (error instanceof Sqlite.SqliteError && error.code === 'SQLITE_ERROR')

@@ -1,0 +1,207 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { enrolmentFiles } from '../../../edge/enrolment/enrolment.ts'
+import { erasing } from '../../../edge/enrolment/erase.ts'
+import { moving } from '../../../edge/enrolment/moving.ts'
+import type { OpenTransport, TransportHandlers } from '../../../protocol/mqtt/transport.ts'
+import { downTopic, upTopic } from '../../../protocol/mqtt/topics.ts'
+import { board } from './support/moving-board.ts'
+
+/** Connections of hub 1 that obey orders of its cloud. `enrolments` answer in turn. */
+function connection(enrolments: (() => Promise<unknown>)[] = []) {
+  const { store, read, paths, errors, details, log } = board({ isOrdered: false })
+  const told: unknown[] = []
+  const asked: unknown[] = []
+  let [restarts, why, breaks] = [0, undefined as string | undefined, false]
+  let handlers: TransportHandlers | undefined
+  const open: OpenTransport = (_options, given) => {
+    handlers = given
+    return {
+      publish(topic, payload) {
+        told.push([topic, JSON.parse(payload)])
+        if (breaks) throw new Error('the connection is broken')
+        return Promise.resolve(true)
+      },
+      close() {},
+    }
+  }
+  const restart = (): void => void (restarts += 1)
+  const over = moving(
+    {
+      hubId: 1,
+      log,
+      reasonToStay: () => why,
+      enrol(to) {
+        asked.push(to)
+        return enrolments.shift()!()
+      },
+    },
+    erasing({ hubId: 1, store, log, restart, reasonToStay: () => why }, open),
+  )
+  over({ subscribe: [] }, { onConnect() {}, onDisconnect() {}, onMessage() {} })
+  const order = (channel: 'move' | 'erase', body: unknown): void =>
+    handlers!.onMessage(downTopic(1, channel), JSON.stringify(body))
+  return {
+    told,
+    asked,
+    store,
+    errors,
+    details,
+    breakLine: () => void (breaks = true),
+    restarts: () => restarts,
+    mustStay: (reason: string | undefined) => void (why = reason),
+    move: (body: unknown) => order('move', body),
+    erase: (body: unknown) => order('erase', body),
+    isEnrolled: () => read(paths.enrolment) !== undefined,
+    files: () => [read(paths.next) !== undefined, read(paths.moving) !== undefined],
+  }
+}
+
+const to = { order: 5, cloud: 'https://shop.example/c1', hub_id: 100_000_001, code: 'K7QM2XRA' }
+const moved = (error?: string) => [
+  upTopic(1, 'moved'),
+  { order: to.order, hub_id: to.hub_id, ...(error !== undefined && { error }) },
+]
+
+test('an enrolment that failed is reported again for the same order, without another question to the next cell; the next order asks it again', async () => {
+  const hub = connection([
+    () => Promise.reject(new Error('the cloud refused the enrolment')),
+    () => Promise.resolve(),
+  ])
+  for (const count of [1, 2, 3]) {
+    hub.move(to)
+    await expect.poll(() => hub.told).toHaveLength(count)
+  }
+  const failed = moved('the cloud refused the enrolment')
+  expect([hub.told, hub.asked]).toEqual([[failed, failed, failed], [to]])
+  hub.move({ ...to, order: 6 })
+  await expect.poll(() => hub.told).toHaveLength(4)
+  expect(hub.told[3]).toEqual([upTopic(1, 'moved'), { order: 6, hub_id: to.hub_id }])
+  expect([hub.asked.length, hub.restarts(), hub.isEnrolled()]).toEqual([2, 0, true])
+})
+
+test('a hub that must stay does not ask the next cell, and stays if the reason appears during the enrolment', async () => {
+  let enrolled = (): void => {}
+  const hub = connection([
+    () => new Promise<void>((resolve) => (enrolled = resolve)),
+    () => Promise.resolve(),
+  ])
+  hub.mustStay('bin 2 is open')
+  hub.move(to)
+  await expect.poll(() => hub.told).toEqual([moved('bin 2 is open')])
+  expect(hub.asked).toEqual([])
+  hub.mustStay(undefined)
+  hub.move(to)
+  // The cloud repeats its order while the first one is under way.
+  hub.move(to)
+  await expect.poll(() => hub.asked).toEqual([to])
+  hub.mustStay('order 7 is in progress')
+  enrolled()
+  await expect.poll(() => hub.told).toHaveLength(2)
+  expect(hub.told[1]).toEqual(moved('order 7 is in progress'))
+  hub.mustStay(undefined)
+  hub.move(to)
+  await expect.poll(() => hub.told).toHaveLength(3)
+  expect([hub.told[2], hub.restarts(), hub.isEnrolled()]).toEqual([moved(), 0, true])
+})
+
+test('only the order to leave for the cell in which the board is enrolled begins the move; its enrolment here stays until then', async () => {
+  const hub = connection()
+  hub.erase({ next: 100_000_001 })
+  await expect.poll(() => hub.restarts()).toBe(1)
+  expect([hub.told, hub.isEnrolled(), hub.files()]).toEqual([
+    [[upTopic(1, 'erased'), {}]],
+    true,
+    [true, true],
+  ])
+})
+
+test('a board that leaves answers a repeated order to leave again, and a revocation before its restart erases its keys of both cells', async () => {
+  const hub = connection()
+  for (const count of [1, 2]) {
+    hub.erase({ next: 100_000_001 })
+    await expect.poll(() => hub.restarts()).toBe(count)
+  }
+  hub.erase({})
+  await expect.poll(() => hub.restarts()).toBe(3)
+  expect([hub.isEnrolled(), hub.files()]).toEqual([false, [false, false]])
+})
+
+test('a board with a damaged enrolment in the other cell stays, and its log names the file', async () => {
+  const hub = connection()
+  writeFileSync(enrolmentFiles(hub.store).next, '{"order":5')
+  hub.erase({ next: 100_000_001 })
+  await expect.poll(() => hub.errors).toHaveLength(1)
+  expect([hub.restarts(), hub.isEnrolled()]).toEqual([0, true])
+  expect(JSON.stringify(hub.details)).toContain('enrolment.next.json is damaged')
+})
+
+test('a retired board erases its secrets at once and does not move, whatever its state is', async () => {
+  const hub = connection()
+  hub.mustStay('bin 2 is open')
+  hub.erase({})
+  await expect.poll(() => hub.restarts()).toBe(1)
+  expect([hub.told, hub.isEnrolled(), hub.files()]).toEqual([
+    [[upTopic(1, 'erased'), {}]],
+    false,
+    [false, false],
+  ])
+})
+
+test('a board that is not enrolled in the other cell with the ordered number keeps its enrolment', async () => {
+  const hub = connection()
+  hub.erase({ next: 100_000_002 })
+  await Promise.resolve()
+  expect([hub.told, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([[], 0, true, [true, false]])
+})
+
+test('a hub that must stay does not obey the order to leave until the reason has ended', async () => {
+  const hub = connection()
+  hub.mustStay('bin 2 is open')
+  hub.erase({ next: 100_000_001 })
+  await Promise.resolve()
+  expect([hub.told, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([[], 0, true, [true, false]])
+  hub.mustStay(undefined)
+  hub.erase({ next: 100_000_001 })
+  await expect.poll(() => hub.restarts()).toBe(1)
+  expect([hub.told, hub.files()]).toEqual([[[upTopic(1, 'erased'), {}]], [true, true]])
+})
+
+test('the order to leave removes the journal of an earlier move, so that no log of it is read with the new one', async () => {
+  const hub = connection()
+  const former = ['', '-wal', '-shm'].map((suffix) => `${hub.store}.former${suffix}`)
+  for (const path of former) writeFileSync(path, 'of an earlier move')
+  hub.erase({ next: 100_000_001 })
+  await expect.poll(() => hub.restarts()).toBe(1)
+  expect(former.map(existsSync)).toEqual([false, false, false])
+})
+
+test('a hub ignores an order to move that a later order has replaced', async () => {
+  const hub = connection([() => Promise.resolve(), () => Promise.resolve()])
+  hub.move({ ...to, order: 6 })
+  await expect.poll(() => hub.told).toHaveLength(1)
+  hub.move(to)
+  await Promise.resolve()
+  hub.move({ ...to, order: 7 })
+  await expect.poll(() => hub.told).toHaveLength(2)
+  expect(hub.asked).toEqual([6, 7].map((order) => ({ ...to, order })))
+})
+
+test('an answer that the connection does not take ends nothing, and the next order is answered', async () => {
+  const hub = connection([() => Promise.resolve(), () => Promise.resolve()])
+  const unanswered = 'an order to move to another cell is not answered'
+  hub.breakLine()
+  for (const count of [1, 2]) {
+    hub.move(to)
+    await expect.poll(() => hub.errors).toEqual(Array.from({ length: count }, () => unanswered))
+  }
+  expect(hub.asked).toEqual([to, to])
+})
+
+test('a damaged order changes nothing', async () => {
+  const hub = connection()
+  for (const damaged of ['text', { next: {} }]) hub.erase(damaged)
+  for (const damaged of [{}, { ...to, cloud: 'file:///etc/passwd' }, { ...to, code: '' }]) hub.move(damaged)
+  await Promise.resolve()
+  expect([hub.told, hub.asked, hub.restarts(), hub.isEnrolled()]).toEqual([[], [], 0, true])
+})
