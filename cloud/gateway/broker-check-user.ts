@@ -15,13 +15,12 @@ import {
 } from '../../protocol/mqtt/transport.ts'
 import { socketOptions } from './broker-external.ts'
 
+/** Timeout of what must happen. */
 const PATIENCE_MS = 5000
 const QUIET_MS = 1000
 export interface BrokerCheckOptions {
   runtime: Runtime
   ca?: BrokerSocketOptions['ca']
-  /** Timeout of what must happen, in milliseconds. */
-  patienceMs?: number
   /** Time without a message that counts as a refusal, in milliseconds. */
   quietMs?: number
 }
@@ -59,7 +58,7 @@ export class User {
 
   /** Opens a connection. Rejects with the broker's reason. */
   open({ clientId, keepaliveSeconds, subscribe = [], will }: OpenOptions = {}): Promise<Line> {
-    const { runtime, ca, patienceMs = PATIENCE_MS } = this.#options
+    const { runtime, ca } = this.#options
     const { clock, random } = runtime
     const { username, password } = addressOf(this.#url, BROKER_PORTS)
     const settings = {
@@ -67,9 +66,9 @@ export class User {
       username,
       password,
       clientId: clientId ?? `check-${randomHex(random, 8)}`,
-      connectTimeoutMs: patienceMs,
+      connectTimeoutMs: PATIENCE_MS,
       // RabbitMQ needs seconds for 1,000 filters.
-      grantTimeoutMs: 3 * patienceMs,
+      grantTimeoutMs: 3 * PATIENCE_MS,
       ...(keepaliveSeconds !== undefined && { keepaliveSeconds }),
     }
     const heard: string[] = []
@@ -116,14 +115,14 @@ export class User {
 
 /** The parts that all questions share. `close` ends every connection that a question has left open. */
 export function checkTools(options: BrokerCheckOptions) {
-  const { runtime, patienceMs = PATIENCE_MS, quietMs = QUIET_MS } = options
+  const { runtime, quietMs = QUIET_MS } = options
   const { clock } = runtime
   const lines: Line[] = []
   return {
     lines,
     clock,
     name: () => randomHex(runtime.random, 8),
-    becomes: (holds: () => boolean) => holdsWithin(clock, patienceMs, () => Promise.resolve(holds())),
+    becomes: (holds: () => boolean) => holdsWithin(clock, PATIENCE_MS, () => Promise.resolve(holds())),
     quiet: () => sleep(clock, quietMs),
     user: (url: string) => new User(url, options, lines),
     close: () => {

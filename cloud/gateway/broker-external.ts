@@ -28,7 +28,6 @@ export interface BrokerAddress {
   time?: BrokerSocketOptions['time']
   /** Called with each accepted certificate of a broker. */
   onCertificate?: BrokerSocketOptions['onCertificate']
-  connectTimeoutMs?: number
 }
 
 /** The cloud's connections to an external broker. */

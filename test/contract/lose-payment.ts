@@ -1,4 +1,4 @@
-import { refundInDashboard } from '../../cloud/commerce/processors/sandbox/dashboard.ts'
+import { refundInDashboard } from '../cloud/support/dashboard.ts'
 import { schedule } from '../../cloud/platform/work/queue.ts'
 import { uuid } from '../support/uuid.ts'
 import type { Plant } from '../world/plant.ts'

@@ -7,15 +7,11 @@ import type {
   ProcessorRefund,
 } from '../../../cloud/commerce/processors/processor.ts'
 import { WorkRunner } from '../../../cloud/platform/work/runner.ts'
-import {
-  closeDispute,
-  openDispute,
-  refundInDashboard,
-} from '../../../cloud/commerce/processors/sandbox/dashboard.ts'
 import { sandboxWork, createSandbox } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
 import { readInstallation } from '../../../cloud/commerce/processors/stripe/account.ts'
 import { createStripe } from '../../../cloud/commerce/processors/stripe/stripe.ts'
 import { signPayload } from '../../../cloud/platform/http/signature.ts'
+import { closeDispute, openDispute, refundInDashboard } from './dashboard.ts'
 import { STRIPE_KEY, type StripeServer } from './stripe/server.ts'
 
 /** Secret of the processor's signatures. */

@@ -34,7 +34,7 @@ import {
   type IntentRow,
 } from './books.ts'
 import { cardNamed, cardOf, cardToSave, isOwnId } from './cards.ts'
-import { dispute } from './dashboard.ts'
+import { dispute } from './disputes.ts'
 import type { CloudContext } from '../../../platform/context.ts'
 import { done, Unavailable, type WorkKinds } from '../../../platform/work/runner.ts'
 import { signPayload } from '../../../platform/http/signature.ts'

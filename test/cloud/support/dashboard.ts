@@ -1,8 +1,10 @@
-import { randomHex } from '../../../../protocol/model/ids.ts'
-import type { Runtime } from '../../../../protocol/model/runtime.ts'
-import type { CloudDatabase, Tx } from '../../../platform/store/database.ts'
-import { DISPUTE_EVENT } from '../processor.ts'
-import { insertEvent, readIntent, type IntentRow } from './books.ts'
+import { randomHex } from '../../../protocol/model/ids.ts'
+import type { Runtime } from '../../../protocol/model/runtime.ts'
+import { insertEvent, readIntent } from '../../../cloud/commerce/processors/sandbox/books.ts'
+import { dispute, sendDispute } from '../../../cloud/commerce/processors/sandbox/disputes.ts'
+import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
+
+/** Acts of people at the sandbox processor and at the banks of its customers. */
 
 interface Parts {
   db: CloudDatabase
@@ -49,25 +51,6 @@ export function refundInDashboard({ db, runtime }: Parts, ref: string, amount: n
 export const openDispute = ({ db, runtime }: Parts, ref: string): Promise<void> =>
   db.transact(async (tx) => dispute(tx, runtime, await readIntent(tx, ref)))
 
-/** `openDispute` within a transaction. An intent is disputed once. */
-export async function dispute(tx: Tx, runtime: Runtime, intent: IntentRow): Promise<void> {
-  const amount = intent.amount - intent.refunded
-  if (intent.status !== 'succeeded' || amount === 0) return
-  const opened = await tx.q
-    .insertInto('sandbox_disputes')
-    .values({
-      id: `dp_${randomHex(runtime.random, 12)}`,
-      intent_id: intent.id,
-      amount,
-      status: 'open',
-      created_at: runtime.clock.now(),
-    })
-    .onConflict((conflict) => conflict.doNothing())
-    .returningAll()
-    .executeTakeFirst()
-  if (opened) await sendEvent(tx, runtime, opened, 'succeeded')
-}
-
 /** Closes a dispute: the bank returns the money (`won`) or keeps it (`lost`). */
 export function closeDispute({ db, runtime }: Parts, ref: string, end: 'won' | 'lost'): Promise<void> {
   return db.transact(async (tx) => {
@@ -77,20 +60,6 @@ export function closeDispute({ db, runtime }: Parts, ref: string, end: 'won' | '
       .where('intent_id', '=', ref)
       .returningAll()
       .executeTakeFirstOrThrow()
-    await sendEvent(tx, runtime, closed, end === 'won' ? 'failed' : 'succeeded')
+    await sendDispute(tx, runtime, closed, end === 'won' ? 'failed' : 'succeeded')
   })
 }
-
-const sendEvent = (
-  tx: Tx,
-  runtime: Runtime,
-  { id, amount, intent_id }: { id: string; amount: number; intent_id: string },
-  status: 'succeeded' | 'failed',
-): Promise<void> =>
-  insertEvent(tx, runtime, DISPUTE_EVENT, 0, {
-    id,
-    amount,
-    status,
-    payment_intent: intent_id,
-    failure_reason: status === 'failed' ? 'won' : 'fraudulent',
-  })
