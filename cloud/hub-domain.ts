@@ -53,8 +53,8 @@ export const hubDomain = ({
   ...certificateRequests({ brokerCa }),
   secretsErased: (context, hubId) =>
     background(context, 'secrets of a board', () => noteErased(context, hubId)),
-  hubMoved: (context, hubId, answer) =>
-    background(context, 'move of a hub', () => noteMoved(context, hubId, answer)),
+  hubMoved: (context, hubId, answer, actor) =>
+    background(context, 'move of a hub', () => noteMoved(context, hubId, answer, actor)),
   hubSnapshot,
 })
 

@@ -67,8 +67,8 @@ export interface HubDomain {
   applyHardwareEntry(tx: Tx, hubId: number, entry: HardwareEntry): Promise<void>
   /** A retired or revoked board has erased its secrets. */
   secretsErased(context: CloudContext, hubId: number): void
-  /** A hub is enrolled in another cell, or could not move there. */
-  hubMoved(context: CloudContext, hubId: number, answer: Moved): void
+  /** A hub is enrolled in another cell, or could not move there. `actor`: the cloud, if the hub has not answered. */
+  hubMoved(context: CloudContext, hubId: number, answer: Moved, actor?: string): void
   /** The number of a hub's dead letters may have changed. */
   deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
   /** A part of the connection has stalled while the hub is online, with this error; undefined: it advances again. */

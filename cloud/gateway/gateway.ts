@@ -21,7 +21,7 @@ import { HubClocks } from './hub-state.ts'
 import { LeaseKeeper } from './leases.ts'
 import { waitingHubs } from './outbox.ts'
 import { hubsToAsk } from './draining.ts'
-import { movesToOrder } from './moves.ts'
+import { endOldMoves, movesToOrder } from './moves.ts'
 import { Peers } from './peers.ts'
 import { Shares } from './shares.ts'
 import { Welcomes } from './welcomes.ts'
@@ -167,6 +167,7 @@ export class Gateway {
       everyInBackground(this.#context, this.#settings.pollMs, 'poll the outboxes', async () => {
         for (const hubId of await waitingHubs(db.kysely)) this.#links.get(hubId)?.look()
         for (const hubId of await hubsToAsk(db.kysely, runtime.clock.now())) this.#links.get(hubId)?.ask()
+        await endOldMoves(this.#context, this.#options.domain)
         for (const { hubId, next } of await movesToOrder(this.#context))
           if (this.#links.get(hubId)?.isHeld) void this.#publish(downTopic(hubId, 'move'), next)
       }),

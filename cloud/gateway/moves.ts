@@ -2,6 +2,7 @@ import { DAY_MS } from '../../protocol/model/times.ts'
 import type { Erase, NextCell } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
+import type { HubDomain } from './domain.ts'
 import { isToErase } from './draining.ts'
 
 /**
@@ -12,7 +13,7 @@ import { isToErase } from './draining.ts'
 /** A claim code is valid for a day by default. */
 const ORDER_MS = DAY_MS
 
-/** The hubs in service that must be ordered to move. An order ends after a day without an answer. */
+/** The hubs in service that must be ordered to move. */
 export async function movesToOrder({
   db,
   runtime,
@@ -26,14 +27,31 @@ export async function movesToOrder({
     .select(['hub_id', 'cloud', 'next_id', 'code', 'ordered_at', 'hubs.retired_at', 'hubs.revoked_at'])
     .where('code', 'is not', null)
     .execute()
-  for (const { hub_id } of rows.filter(({ ordered_at }) => ordered_at <= isOld))
-    await endMove(q, hub_id, 'the hub did not answer within a day', isOld)
   return rows
     .filter((row) => row.ordered_at > isOld && row.retired_at === null && row.revoked_at === null)
     .map(({ hub_id, cloud, next_id, code, ordered_at }) => ({
       hubId: hub_id,
       next: { order: ordered_at, cloud, hub_id: next_id, code: sealer.open('next claim code', code!) },
     }))
+}
+
+const NO_ANSWER = 'the hub did not answer within a day'
+
+/** Ends orders without an answer after a day. The cloud answers for a hub in service. */
+export async function endOldMoves(context: CloudContext, domain: Pick<HubDomain, 'hubMoved'>): Promise<void> {
+  const { db, runtime } = context
+  const q = db.kysely
+  const isOld = runtime.clock.now() - ORDER_MS
+  const rows = await q
+    .selectFrom('hub_moves')
+    .innerJoin('hubs', 'hubs.id', 'hub_moves.hub_id')
+    .select(['hub_id', 'next_id', 'ordered_at', 'hubs.retired_at', 'hubs.revoked_at'])
+    .where('code', 'is not', null)
+    .where('ordered_at', '<=', isOld)
+    .execute()
+  for (const { hub_id, next_id, ordered_at, retired_at, revoked_at } of rows)
+    if (retired_at !== null || revoked_at !== null) await endMove(q, hub_id, NO_ANSWER, isOld)
+    else domain.hubMoved(context, hub_id, { order: ordered_at, hub_id: next_id, error: NO_ANSWER }, 'cloud')
 }
 
 /** Ends the open order to move of a hub, if it is not later than `latest`. Returns whether there was one. */

@@ -72,6 +72,12 @@ const kinds = {
     ends: 'at_once',
     byHub: true,
   },
+  move_failed: {
+    severity: 'warning',
+    what: 'has not moved to another installation, and stays closed here',
+    remedy: 'The operator must end the cause, and order the move again: that ends the alarm.',
+    ends: 'at_once_or_acknowledged',
+  },
   identity_conflict: {
     severity: 'critical',
     what: 'has two boards with one identity, and one is refused',

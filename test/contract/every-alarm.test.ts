@@ -19,6 +19,7 @@ import {
   crashHub,
   intentOf,
   leaveVersion,
+  moveInVain,
   processorAway,
 } from './faults-for-alarms.ts'
 
@@ -98,6 +99,7 @@ const cases: Record<AlarmKindName, Case> = {
     },
   },
   update_failed: { subject: 'settings 4', begin: () => leaveVersion(plant, 4) },
+  move_failed: { subject: null, begin: () => moveInVain(plant).then(() => acknowledge) },
   identity_conflict: {
     subject: null,
     async begin() {

@@ -1,6 +1,7 @@
 import { reportBackups } from '../../cloud/operations/backup/schedule.ts'
 import { sql } from 'kysely'
 import { ProcessorUnavailable, type CardProcessor } from '../../cloud/commerce/processors/processor.ts'
+import { noteMoved } from '../../cloud/operations/ownership/next-cell.ts'
 import type { Plant } from '../world/plant.ts'
 
 /**
@@ -67,4 +68,17 @@ export async function backupsStop(plant: Plant): Promise<() => unknown> {
   const report = (ageMs: number) => plant.wait(reportBackups(context, context.runtime.clock.now() - ageMs))
   await report(37 * 3_600_000)
   return () => report(0)
+}
+
+/** The hub cannot move to the cell to which an operator has sent it. */
+export async function moveInVain(plant: Plant): Promise<void> {
+  const order = { cloud: 'https://shop.example/c1', next_id: 100_000_001, code: 'sealed', ordered_at: 1 }
+  await plant.wait(
+    plant.db.kysely
+      .insertInto('hub_moves')
+      .values({ hub_id: 1, ...order, error: null, moved_at: null })
+      .execute(),
+  )
+  const answer = { order: 1, hub_id: order.next_id, error: 'the broker does not answer' }
+  await plant.wait(noteMoved(plant.services.context, 1, answer))
 }

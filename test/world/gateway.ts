@@ -4,6 +4,7 @@ import type { CloudEntry } from '../../protocol/mqtt/cloud-entries.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
+import { noteMoved } from '../../cloud/operations/ownership/next-cell.ts'
 import type { HubDomain } from '../../cloud/gateway/domain.ts'
 import { Gateway } from '../../cloud/gateway/gateway.ts'
 import type { GatewayLimits } from '../../cloud/platform/settings/gateway-limits.ts'
@@ -192,7 +193,7 @@ export const inertDomain: HubDomain = {
   certificateRequested() {},
   applyMaintenanceEntry: () => Promise.resolve(),
   applyHardwareEntry: () => Promise.resolve(),
-  hubMoved() {},
+  hubMoved: (context, hubId, answer, actor) => void noteMoved(context, hubId, answer, actor),
   secretsErased() {},
   applyOrderEntry: () => Promise.resolve(),
   applyStockEntries: () => Promise.resolve(),

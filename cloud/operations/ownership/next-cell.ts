@@ -2,6 +2,7 @@ import { hubUser } from '../../../protocol/mqtt/topics.ts'
 import type { Moved, NextCell } from '../../../protocol/mqtt/session.ts'
 import { startDraining, UNTIL_IT_LEFT_MS } from '../../gateway/draining.ts'
 import { endMove } from '../../gateway/moves.ts'
+import { clearAlarm, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
@@ -20,11 +21,12 @@ export type MoveOrder = Omit<NextCell, 'order'> & { digest: string }
 /** Stores the order to move. Throws a sentence if the hub cannot move now. */
 export async function orderMove(
   tx: Tx,
-  { runtime, sealer }: CloudContext,
+  context: CloudContext,
   hubId: number,
   { cloud, hub_id: nextId, code, digest }: MoveOrder,
 ): Promise<void> {
   await requireReady(tx, hubId, { nextId, digest })
+  const { runtime, sealer } = context
   const sealed = sealer.seal('next claim code', code)
   const former = await tx.q
     .selectFrom('hub_moves')
@@ -39,7 +41,10 @@ export async function orderMove(
     .values({ hub_id: hubId, ...order })
     .onConflict((conflict) => conflict.column('hub_id').doUpdateSet(order))
     .execute()
+  await clearAlarm(tx, context, failure(hubId))
 }
+
+const failure = (hubId: number): Incident => ({ hubId, kind: 'move_failed', subject: null })
 
 /** Withdraws an order that the hub has not answered. Returns whether there was one. */
 export async function withdrawMove(tx: Tx, hubId: number): Promise<boolean> {
@@ -115,12 +120,13 @@ async function changeSinceExport({ q }: Tx, hubId: number, imported?: string): P
 
 /**
  * The hub's answer. A hub that is enrolled in the other cell is retired here, and keeps its login until it has left. An answer to
- * a withdrawn order changes nothing: the hub leaves only on a further order.
+ * a withdrawn order changes nothing: the hub leaves only on a further order. `actor`: `cloud` if the hub has not answered.
  */
 export const noteMoved = (
   context: CloudContext,
   hubId: number,
   { order, hub_id: nextId, error }: Moved,
+  actor = hubUser(hubId),
 ): Promise<void> =>
   context.db.transact(async (tx) => {
     const { runtime } = context
@@ -137,7 +143,6 @@ export const noteMoved = (
     if (!move) return
     const why = error ?? (await reasonToStay(tx, hubId)) ?? (await changeSinceExport(tx, hubId))
     const now = runtime.clock.now()
-    const actor = hubUser(hubId)
     const answered = { code: null, error: why ?? null, moved_at: why === undefined ? now : null }
     const { numUpdatedRows } = await tx.q
       .updateTable('hub_moves')
@@ -146,7 +151,10 @@ export const noteMoved = (
       .where('code', 'is not', null)
       .executeTakeFirst()
     if (numUpdatedRows === 0n) return
-    if (why === undefined) {
+    if (why !== undefined) {
+      const details = { to: move.cloud, as: nextId, error: why }
+      await raiseAlarm(tx, context, { ...failure(hubId), detail: why, details, refreshes: true })
+    } else {
       await retireHub(tx, context, { hubId, force: false, actor })
       await startDraining(tx, hubId, now + UNTIL_IT_LEFT_MS)
     }
@@ -154,7 +162,7 @@ export const noteMoved = (
       actor,
       action: 'hubs.leave',
       hubId,
-      object: actor,
+      object: hubUser(hubId),
       result: why === undefined ? 'executed' : 'failed',
       detail: { to: move.cloud, as: nextId, ...(why !== undefined && { error: why }) },
     })

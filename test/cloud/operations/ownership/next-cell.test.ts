@@ -76,9 +76,19 @@ onEachDatabase('a hub that moves to another cell', (open) => {
     expect(await listAudit(db.kysely, { action: 'hubs.leave', limit: 10 })).toMatchObject([
       { result: 'failed', detail: { error } },
     ])
+    const alarms = () =>
+      db.kysely
+        .selectFrom('alarms')
+        .select(['message', 'cleared_at'])
+        .where('kind', '=', 'move_failed')
+        .execute()
+    expect(await alarms()).toMatchObject([
+      { message: expect.stringContaining(error) as string, cleared_at: null },
+    ])
     await answer()
     expect(await isRetired()).toBe(false)
     await send()
+    expect(await alarms()).toMatchObject([{ cleared_at: expect.any(Number) as number }])
     expect(await shown()).toMatchObject({ state: 'ordered', error: null })
     await answer()
     expect(await isRetired()).toBe(true)
