@@ -22,9 +22,6 @@ export default defineConfig({
     // The default would leave half of two processors idle. With more workers than processors real-time tests
     // fail.
     maxWorkers: '100%',
-    // Most code of a test runs a few times: compiling it at once costs less than interpreting it. A larger young
-    // generation needs fewer collections.
-    execArgv: ['--always-sparkplug', '--max-semi-space-size=64'],
     // A limit for tests that hang. Only the benchmarks measure durations.
     testTimeout: 120_000,
     hookTimeout: 120_000,
