@@ -377,7 +377,7 @@ test.each(alarmKindNames)('people are notified once of the alarm %s, and once of
   expect(begun.mails).toEqual(begun.events.map(() => 'raised'))
   await end(alarm)
   await people.cleared(kind, endsWithinMs)
-  await plant.run(4 * MINUTE)
+  await plant.run(10 * MINUTE)
   const told = await people.told(kind)
   const ends = alarmKinds[kind].ends.endsWith('acknowledged') ? ['acknowledged', 'cleared'] : ['cleared']
   expect(told.events.toSorted()).toEqual(

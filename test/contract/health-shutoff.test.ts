@@ -131,6 +131,7 @@ test('after a power cut a warm fridge sells nothing, and waiting orders are refu
   await isRefunded(waiting)
   expect(await people.told('health_shutoff')).toEqual(BEGUN)
   plant.room.hub.faults.clear(id)
+  await plant.run(30 * MINUTE)
   await confirm()
   expect(await people.told('health_shutoff')).toEqual(OVER)
 })

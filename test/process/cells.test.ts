@@ -180,8 +180,10 @@ describe.each(['nginx', 'haproxy'] as const)(
         expect([hub.status, hub.url]).toEqual([200, `${cell.url}/hubs/${cell.plant.hubId}`])
         expect(await hub.json()).toMatchObject({ id: cell.plant.hubId })
       }
-      const shop = await fetch(`${site}/shop/100000001`, { redirect: 'manual' })
-      expect([shop.status, shop.headers.get('location')]).toEqual([307, '/c1/shop/100000001'])
+      for (const path of ['/shop/100000001', '/hubs/100000001?hub=1', '/hubs/1?hub_id=100000001&hub=x']) {
+        const answer = await fetch(site + path, { redirect: 'manual' })
+        expect([answer.status, answer.headers.get('location')]).toEqual([307, `/c1${path}`])
+      }
     })
 
     test('a claim code enrols a board only at the address of its cell', async () => {

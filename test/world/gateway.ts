@@ -188,7 +188,7 @@ const bareAlarm = (id: string) => ({
   acknowledged_by: null,
 })
 
-/** A domain that accepts every entry and only records alarms. */
+/** A domain that accepts every entry, and only records alarms and moves. */
 export const inertDomain: HubDomain = {
   certificateRequested() {},
   applyMaintenanceEntry: () => Promise.resolve(),

@@ -164,23 +164,28 @@ interface ActFormProps {
   children: ComponentChildren
 }
 
-/** A form that executes a write, and is empty again afterwards. */
-export const ActForm = ({ class: more, does, run, children }: ActFormProps): JSX.Element => (
-  <form
-    class={more}
-    onSubmit={(event) => {
-      const form = event.currentTarget
-      const texts = textsOf(event)
-      const given = new FormData(form)
-      void act(does(texts), async () => {
-        await run(texts, given)
-        form.reset()
-      })
-    }}
-  >
-    {children}
-  </form>
-)
+/** A form that executes one write at a time. After a success its fields have their first values again. */
+export function ActForm({ class: more, does, run, children }: ActFormProps): JSX.Element {
+  const isRunning = useRef(false)
+  return (
+    <form
+      class={more}
+      onSubmit={(event) => {
+        const form = event.currentTarget
+        const texts = textsOf(event)
+        const given = new FormData(form)
+        if (isRunning.current) return
+        isRunning.current = true
+        void act(does(texts), async () => {
+          await run(texts, given)
+          form.reset()
+        }).finally(() => (isRunning.current = false))
+      }}
+    >
+      {children}
+    </form>
+  )
+}
 
 /** Saves a list, all of it, as CSV. */
 export function ExportButton({

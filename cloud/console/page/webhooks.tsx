@@ -114,12 +114,14 @@ function Webhook({ webhook, onSecret }: { webhook: WebhookEndpoint; onSecret: On
             </button>
             <HeldAct
               does={isOn ? 'Disable it' : 'Enable it'}
+              label={`${isOn ? 'Disable' : 'Enable'} ${url}`}
               run={() => ask('PUT /owners/webhooks/{webhook_id}', { params, body: replace })}
             >
               {isOn ? 'Disable' : 'Enable'}
             </HeldAct>
             <HeldAct
               does="Give it a new secret"
+              label={`Give it a new secret: ${url}`}
               run={async () => {
                 const answer = await ask('POST /owners/webhooks/{webhook_id}/rotate-secret', { params })
                 onSecret(answer.secret)
@@ -129,6 +131,7 @@ function Webhook({ webhook, onSecret }: { webhook: WebhookEndpoint; onSecret: On
             </HeldAct>
             <HeldAct
               does="Delete the webhook"
+              label={`Delete ${url}`}
               run={() => ask('DELETE /owners/webhooks/{webhook_id}', { params })}
             >
               Delete

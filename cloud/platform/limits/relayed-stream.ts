@@ -59,20 +59,24 @@ export async function heldStream<T>(
   open: () => Promise<T>,
   bodyOf: (opened: T) => ReadableStream | undefined,
 ): Promise<{ opened: T; body: ReadableStream | undefined }> {
-  let evict = (): void => {}
+  let isEvicted = false
+  let evict = (): void => void (isEvicted = true)
   const { hold, full } = budget.take(holder, { evict: () => evict() })
   if (!hold) throw fullError(full, 'open streams')
   try {
     const opened = await open()
     const source = bodyOf(opened)
-    if (source === undefined) hold.release()
-    const body =
-      source &&
-      relayed(source, (end) => {
-        evict = () => end(new Error('a stream made room for another caller'))
-        return () => hold.release()
-      })
-    return { opened, body }
+    if (source === undefined) {
+      hold.release()
+      return { opened, body: undefined }
+    }
+    const body = relayed(source, (end) => {
+      evict = () => end(new Error('a stream made room for another caller'))
+      return () => hold.release()
+    })
+    if (!isEvicted) return { opened, body }
+    await body.cancel()
+    throw fullError('total', 'open streams')
   } catch (error) {
     hold.release()
     throw error

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { enrol } from '../../../edge/enrolment/enrol.ts'
 import { enrolmentFiles } from '../../../edge/enrolment/enrolment.ts'
@@ -41,9 +41,9 @@ async function world(validity: { fromDay: number; toDay: number }, answers: (obj
   })
   await new Promise<void>((resolve) => server.listen(0, resolve))
   const folder = mkdtempSync(join(tmpdir(), 'larder-enrol-'))
-  process.env['NODE_EXTRA_CA_CERTS'] = authority.caPath
+  vi.stubEnv('NODE_EXTRA_CA_CERTS', authority.caPath)
   onTestFinished(() => {
-    delete process.env['NODE_EXTRA_CA_CERTS']
+    vi.unstubAllEnvs()
     server.close()
     authority.remove()
     rmSync(folder, { recursive: true })

@@ -7,9 +7,12 @@ const budgetOf = (total: number, user: number) =>
 
 /** An endless stream. */
 function source() {
-  const state = { isCancelled: false, end: () => {} }
+  const state = { isCancelled: false, end: () => {}, fail: () => {} }
   const stream = new ReadableStream<Uint8Array>({
-    start: (controller) => void (state.end = () => controller.close()),
+    start(controller) {
+      state.end = () => controller.close()
+      state.fail = () => controller.error(new Error('the source failed'))
+    },
     cancel: () => void (state.isCancelled = true),
   })
   return { state, stream }
@@ -35,12 +38,14 @@ test('the seventh open stream of a user is refused with 429 until one ends', asy
   await openFor(budget, { network: 'n', user: 'bob' }, source().stream)
 
   // The ends: the source ends, the reader leaves, the source fails.
-  const [ended, left] = opened
+  const [ended, left, failed] = opened
   sources[0]!.state.end()
   expect((await ended!.body!.getReader().read()).done).toBe(true)
   await left!.body!.cancel()
   expect(sources[1]!.state.isCancelled).toBe(true)
-  expect(budget.usedBy('user', 'ada')).toBe(4)
+  sources[2]!.state.fail()
+  await expect(failed!.body!.getReader().read()).rejects.toThrow('the source failed')
+  expect(budget.usedBy('user', 'ada')).toBe(3)
 })
 
 test('a stream that fails to open, or an answer without a stream, holds nothing', async () => {
@@ -72,4 +77,22 @@ test('at the total the network with the most streams loses one to a caller of an
   await expect(readers[0]!.read()).rejects.toThrow('made room')
   expect(all.map(({ state }) => state.isCancelled)).toEqual([true, false, false, false])
   expect(budget.used).toBe(4)
+})
+
+test('a stream that makes room while it opens is refused, and its source is cancelled', async () => {
+  const budget = budgetOf(2, 2)
+  const { state, stream } = source()
+  const ada = { network: 'n', user: 'ada' }
+  let opens = (): void => {}
+  const opening = heldStream(
+    budget,
+    ada,
+    () => new Promise<ReadableStream>((resolve) => (opens = () => resolve(stream))),
+    (opened) => opened,
+  )
+  await openFor(budget, ada, source().stream)
+  await openFor(budget, { network: 'm', user: 'bob' }, source().stream)
+  opens()
+  await expect(opening).rejects.toMatchObject({ code: 'service_unavailable' })
+  expect([state.isCancelled, budget.used]).toEqual([true, 2])
 })

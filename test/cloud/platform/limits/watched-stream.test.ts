@@ -5,10 +5,11 @@ import { virtualRuntime } from '../../../world/clock.ts'
 /** A source that sends chunks on request, checked every second. */
 function watched() {
   const { clock } = virtualRuntime()
-  const state = { isAllowed: true as boolean | Error, requested: 0, cancelled: false }
+  const state = { isAllowed: true as boolean | Error, isFailing: false, requested: 0, cancelled: false }
   const source = new ReadableStream<Uint8Array>(
     {
       pull(controller) {
+        if (state.isFailing) throw new Error('the source failed')
         state.requested += 1
         if (state.requested > 3) return new Promise(() => {})
         controller.enqueue(Uint8Array.of(state.requested))
@@ -57,4 +58,11 @@ test('a watched stream that its reader leaves stops its checks and cancels its s
   const { state, reader, clock } = watched()
   await reader.cancel()
   expect([state.cancelled, clock.pending]).toEqual([true, 0])
+})
+
+test('a watched stream whose source fails stops its checks', async () => {
+  const { state, reader, clock } = watched()
+  state.isFailing = true
+  await expect(reader.read()).rejects.toThrow('the source failed')
+  expect(clock.pending).toBe(0)
 })

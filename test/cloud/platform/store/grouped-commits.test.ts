@@ -105,6 +105,31 @@ test('a rollback of the whole group fails all its transactions, and the next one
   expect(committed()).toEqual(['c'])
 })
 
+test('a single write that fails in a group is undone alone', async () => {
+  await open()
+  await add('first')
+  const twice = () =>
+    db.kysely
+      .insertInto('owners')
+      .values([
+        { id: 100, name: 'x' },
+        { id: 1, name: 'y' },
+      ])
+      .execute()
+  const ends = await Promise.allSettled([add('a'), twice(), add('b')])
+  expect(ends.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(committed()).toEqual(['first', 'a', 'b'])
+})
+
+test('a single write that rolls back the whole group fails it, and the next write succeeds', async () => {
+  await open()
+  await add('first')
+  const undo = () => db.kysely.insertInto('owners').orRollback().values({ id: 1, name: 'y' }).execute()
+  const ends = await Promise.allSettled([add('a'), undo(), add('b')])
+  expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
+  expect(committed()).toEqual(['first', 'b'])
+})
+
 test('a rollback of the whole group also discards simultaneous statements', async () => {
   await open()
   await add('a')
