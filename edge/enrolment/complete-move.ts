@@ -21,8 +21,8 @@ export class MoveFailed extends Error {}
  * (`erase.ts`). Only the process that may use the journal does it.
  */
 export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>, log: Log): void {
+  if (!isMoving(place, log)) return
   try {
-    if (!isThere(enrolmentFiles(place.store).moving)) return
     const since = new Date(clock.now()).toISOString()
     const lock = lockStore(place.store, { pid: process.pid, since })
     try {
@@ -33,6 +33,17 @@ export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>, log: Lo
   } catch (error) {
     const why = `STORE: the move to another cell is not complete: ${problemOf(error)}`
     throw new MoveFailed(why, { cause: error })
+  }
+}
+
+/** A storage failure ends no process. An enrolled board cannot read its enrolment then, and does not start as the former hub. */
+function isMoving({ store }: HubPlace, log: Log): boolean {
+  const { moving } = enrolmentFiles(store)
+  try {
+    return isThere(moving)
+  } catch (error) {
+    log.warn({ error: problemOf(error) }, `${moving} cannot be looked for`)
+    return false
   }
 }
 
@@ -47,7 +58,7 @@ function complete(place: HubPlace, log: Log): void {
   // The former cloud has retired this hub, so its enrolment here must not be used again.
   if (!found)
     throw new Error(
-      `${moving} and ${next} are damaged. Remove both, rename ${store}, and enrol this board in the other cell by hand (larder hubs claim-code there, then larder enroll)`,
+      `${moving} and ${next} are damaged. Set the hub to maintenance in the other cell until its probes show cold fridges. Remove both files, rename ${store} and its -wal and -shm, and enrol this board in the other cell by hand (larder hubs claim-code there, then larder enroll)`,
     )
   const { answer, former_hub_id } = found
   const former = `${store}.former`

@@ -14,7 +14,7 @@ import { readLeaving } from './install.ts'
 /** Removes the secrets of a board: its certificate and key, the settings of the cloud, the tokens and logins of its page. */
 export function eraseSecrets(store: string): void {
   const { enrolment, moving, next, attempt, key, certificate, ca } = enrolmentFiles(store)
-  // The board leaves for another cell while the first file exists, and counts as enrolled while the second exists.
+  // The board leaves for another cell while `moving` exists, and counts as enrolled while `enrolment` exists.
   for (const path of [
     moving,
     enrolment,

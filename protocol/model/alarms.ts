@@ -74,8 +74,9 @@ const kinds = {
   },
   move_failed: {
     severity: 'warning',
-    what: 'has not moved to another installation, and stays closed here',
-    remedy: 'The operator must end the cause, and order the move again: that ends the alarm.',
+    what: 'has not moved to another installation, and remains here',
+    remedy:
+      'The operator must end the cause, and order the move again: that ends the alarm. If the move is given up, acknowledge it.',
     ends: 'at_once_or_acknowledged',
   },
   identity_conflict: {

@@ -93,6 +93,14 @@ test.each([
   expect(errors).toEqual([expect.stringContaining('the former journal is damaged')])
 })
 
+test('a start that cannot look for the order to leave begins no move, and does not end', () => {
+  const { complete, state, paths } = board({ isOrdered: false })
+  symlinkSync(paths.moving, paths.moving)
+  const before = state()
+  complete()
+  expect(state()).toEqual(before)
+})
+
 test('a start that cannot find out whether the former journal is there changes nothing, and the next start completes the move', () => {
   const { store, complete, state } = board()
   const before = state()
@@ -109,7 +117,7 @@ test('the log reports a damaged order to leave, and its second copy completes th
   writeFileSync(paths.moving, '{"order":')
   writeFileSync(paths.next, '')
   const before = state()
-  expect(complete).toThrow('are damaged. Remove both')
+  expect(complete).toThrow('are damaged. Set the hub to maintenance')
   expect(state()).toEqual(before)
   writeFileSync(paths.next, JSON.stringify(next))
   complete()

@@ -60,7 +60,7 @@ test('a watched stream that its reader leaves stops its checks and cancels its s
   expect([state.cancelled, clock.pending]).toEqual([true, 0])
 })
 
-test('a watched stream whose source fails stops its checks', async () => {
+test('a watched stream stops its checks if its source fails', async () => {
   const { state, reader, clock } = watched()
   state.isFailing = true
   await expect(reader.read()).rejects.toThrow('the source failed')
