@@ -3,17 +3,18 @@ import { leftOut } from './support/long-tests.ts'
 import { LongestFirst } from './support/longest-first.ts'
 import { SecondTryReporter } from './support/second-try.ts'
 
-/** Tests of whole programs with services, with a replaced module, or of memory: each file has its own process. */
+/**
+ * Tests with real programs, sockets and services, or with a replaced module: each file has its own process.
+ */
 const system = [
   'test/edge/core/bad-items.test.ts',
-  'test/edge/enrolment/move.test.ts',
-  'test/edge/hardware/serialport-line-port.test.ts',
-  'test/edge/update/power-cuts.test.ts',
   'test/*.test.ts',
   'test/{browser,process,simulation}/**/*.test.ts',
+  'test/edge/!(core)/**/*.test.ts',
+  'test/edge/*.test.ts',
 ]
-/** Tests with a whole cloud in the test's process, and tests of the hub. */
-const wholes = ['test/{contract,edge}/**/*.test.ts']
+/** Tests with a whole cloud, or a whole hub, in the test's process. */
+const wholes = ['test/contract/**/*.test.ts', 'test/edge/core/**/*.test.ts']
 
 export default defineConfig({
   test: {

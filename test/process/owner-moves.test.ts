@@ -166,7 +166,15 @@ service('openssl')(
     onTestFinished(() => db.close())
     const product = await db.kysely.selectFrom('products').select('id').executeTakeFirstOrThrow()
     const there = { plant: { ...plant, hubId: 100_000_001 }, client, room }
-    const buyer = await newCustomer(there, 'buyer', [{ product_id: product.id, quantity: 1 }])
+    // The hub is online before its controllers have answered.
+    const buyers: Awaited<ReturnType<typeof newCustomer>>[] = []
+    await becomes('the hub takes an order', () =>
+      newCustomer(there, `buyer ${Math.random()}`, [{ product_id: product.id, quantity: 1 }]).then(
+        (made) => buyers.push(made) > 0,
+        () => false,
+      ),
+    )
+    const buyer = buyers[0]!
     // After the start of a hub each bin must first be proven empty.
     await becomes('the buyer pays', () =>
       buyer.pay().then(
