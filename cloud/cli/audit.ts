@@ -1,7 +1,7 @@
 import { auditColumns, auditCsvLine, listAudit, type AuditFilter } from '../platform/audit/audit.ts'
 import { csvLine } from '../platform/csv.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { type CommandLine, type Invocation } from './command-line.ts'
+import type { CommandLine, Invocation } from './command-line.ts'
 import { findOwner, numberOf, requireHubs, timeOf } from './options.ts'
 
 const usage = `Usage:

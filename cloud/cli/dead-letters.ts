@@ -1,7 +1,7 @@
 import { deadLetters, dropDeadLetter, replayDeadLetter } from '../gateway/dead-letters.ts'
 import { hubDomain } from '../hub-domain.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { type CommandLine, type Invocation, type Options } from './command-line.ts'
+import type { CommandLine, Invocation, Options } from './command-line.ts'
 import { hubOf, numberOf } from './options.ts'
 
 const usage = `Usage:

@@ -7,7 +7,7 @@ import { linesOf, readDiagnosis } from '../operations/hubs/diagnoses.ts'
 import { using } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'
-import { type CommandLine, type Invocation, type Options } from './command-line.ts'
+import type { CommandLine, Invocation, Options } from './command-line.ts'
 import { record } from './hub-management.ts'
 import { hubOf, numberOf, required } from './options.ts'
 

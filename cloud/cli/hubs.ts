@@ -1,7 +1,7 @@
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { readNamed } from '../platform/settings/config.ts'
-import { type CommandLine, type Invocation, type Options } from './command-line.ts'
+import type { CommandLine, Invocation, Options } from './command-line.ts'
 import {
   conformOptions,
   findOwner,

@@ -1,6 +1,6 @@
 import { progressOn, progressText } from '../../protocol/model/progress.ts'
 import { requireInService } from '../platform/credentials/hub-access.ts'
-import { type CommandLine } from './command-line.ts'
+import type { CommandLine } from './command-line.ts'
 import { hubOf, readJsonFile, required } from './options.ts'
 import { importProducts, ProductFile } from '../commerce/catalogue/import-products.ts'
 

@@ -14,9 +14,9 @@ const usage = `Usage:
   larder rollouts status|pause|resume|abort [ID]
 
 Rollouts install a release at the hubs, in waves in the order of their ids. Each wave is a number or a percentage of all hubs, counted
-from the first hub. A wave starts when the former one has ended. A hub waits until no order is in progress, and switches. It returns
-to its former version by itself, and raises the alarm update_failed, if the new one is not ready in time, not welcomed, or without
-one of its controllers. More failures in a wave than --failures stop the rollout: hubs that have not switched keep their version. A
+from the first hub. A wave starts when the former one has ended. A hub waits until no order is in progress, and switches. If the new
+version is not ready in time, is not welcomed, or lacks one of its controllers, the hub returns to the former version and raises the
+alarm update_failed. More failures in a wave than --failures stop the rollout: hubs that have not switched keep their version. A
 hub that was never connected is skipped at once, an offline hub after ROLLOUT_OFFLINE_MS (24 hours). Without ID: the newest rollout. pause starts no
 further hub. Prints JSON. Status 1 if the version is unknown, another rollout is open, or the state does not allow the change.`
 

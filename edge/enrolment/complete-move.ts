@@ -36,7 +36,7 @@ export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>, log: Lo
   }
 }
 
-/** A storage failure ends no process. An enrolled board cannot read its enrolment then, and does not start as the former hub. */
+/** A storage failure must not end the process. An enrolled board then cannot read its enrolment either, so it does not start as the former hub. */
 function isMoving({ store }: HubPlace, log: Log): boolean {
   const { moving } = enrolmentFiles(store)
   try {

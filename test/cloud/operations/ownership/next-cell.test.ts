@@ -1,15 +1,14 @@
-import { sql } from 'kysely'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { noteErased, shutOut } from '../../../../cloud/enrolment/enrol.ts'
 import { maySpeak } from '../../../../cloud/gateway/draining.ts'
-import { movesToOrder } from '../../../../cloud/gateway/moves.ts'
-import { eraseOrder } from '../../../../cloud/gateway/moves.ts'
+import { eraseOrder, movesToOrder } from '../../../../cloud/gateway/moves.ts'
 import { noteMoved, withdrawMove } from '../../../../cloud/operations/ownership/next-cell.ts'
 import { noteExported } from '../../../../cloud/operations/ownership/owner-file.ts'
 import { listAudit } from '../../../../cloud/platform/audit/audit.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { DAY_MS } from '../../../../protocol/model/times.ts'
 import { onEachDatabase } from '../../../world/database.ts'
+import { lockWaits } from '../../../world/lock-waits.ts'
 import { movingHub, next } from './support/moving-hub.ts'
 
 onEachDatabase('a hub that moves to another cell', (open) => {
@@ -175,12 +174,7 @@ onEachDatabase('a hub that moves to another cell', (open) => {
     const { answered } = await db.transact(async (tx) => {
       expect(await withdrawMove(tx, 1)).toBe(true)
       const after = answer()
-      if (tx.kind === 'postgres')
-        await vi.waitFor(async () => {
-          const waiting = await sql`select 1 from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock'`.execute(db.kysely)
-          expect(waiting.rows).toHaveLength(1)
-        }, 20_000)
+      await lockWaits(db)
       return { answered: after }
     })
     await answered
