@@ -29,6 +29,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // A busy machine needs more than the default second until a state is reached.
     expect: { poll: { timeout: 15_000 } },
+    // The list of second tries shows the message only, without a difference: the message must hold the values.
+    chaiConfig: { truncateThreshold: 2000 },
     reporters: ['default', new SecondTryReporter()],
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/temporary-folder.ts'],
