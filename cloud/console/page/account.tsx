@@ -103,7 +103,7 @@ function PasskeyLine({ passkey: { id, created_at }, label, isOnly, zone }: LineP
         <span class="block quiet text-sm">created {time(created_at, zone)}</span>
       </span>
       <button
-        class="btn btn-sm min-h-9"
+        class="btn btn-sm"
         aria-expanded={isOpen}
         aria-label={`Rename ${label}`}
         onClick={() => setOpen(!isOpen)}

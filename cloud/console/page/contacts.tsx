@@ -134,7 +134,7 @@ function ContactLine({ hub, contact, sendsMail, zone }: LineProps): JSX.Element 
       </label>
       {mayChange && !confirmed && sendsMail && (
         <button
-          class="btn btn-sm min-h-9"
+          class="btn btn-sm"
           aria-label={`Ask ${email} again`}
           onClick={() =>
             void act(`Ask ${email} again`, () =>

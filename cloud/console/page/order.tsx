@@ -82,7 +82,7 @@ function Items({ order }: { order: OrderEvidence }): JSX.Element {
       </ul>
       {isRefundable && (
         <HeldAct
-          class="btn-sm min-h-9 mt-3"
+          class="btn-sm mt-3"
           does={`Refund ${rest}`}
           label={`Refund all that is left, ${rest}`}
           run={() => ask('POST /owners/orders/{order_id}/refund', { params: { order_id: order.id } })}

@@ -148,7 +148,7 @@ interface HeldActProps {
 
 /** A button that the person must hold. It executes a write. */
 export const HeldAct = ({ does, run, label = does, class: more, children }: HeldActProps): JSX.Element => (
-  <HoldButton class={more ?? 'btn-sm min-h-9'} label={label} onHeld={() => void act(does, run)}>
+  <HoldButton class={more ?? 'btn-sm'} label={label} onHeld={() => void act(does, run)}>
     {children}
   </HoldButton>
 )

@@ -332,7 +332,7 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
             ))}
           </ul>
           <div class="flex flex-wrap gap-2 mt-2">
-            <HoldButton class="btn-primary btn-sm min-h-9" onHeld={() => void apply()}>
+            <HoldButton class="btn-primary btn-sm" onHeld={() => void apply()}>
               {`Apply ${counted(changes.length, 'change')}`}
             </HoldButton>
             <button class="btn btn-sm" onClick={() => setChanges(null)}>
