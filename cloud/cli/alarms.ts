@@ -3,7 +3,7 @@ import { acknowledgeAlarm, viewAlarm } from '../events/alarms/alarms.ts'
 import { timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import { recordAct, type CommandLine } from './command-line.ts'
+import { COMMAND_LINE, recordAct, type CommandLine } from './command-line.ts'
 import { findOwner, hubOf, numberOf } from './options.ts'
 
 /** The kinds that an acknowledgement ends. */
@@ -72,7 +72,7 @@ export const alarmCommands: CommandLine = {
       run: ({ db, options, context, runtime }) =>
         db.transact(async (tx) => {
           const id = options['id'] ?? ''
-          const row = await acknowledgeAlarm(tx, context, id, 'command line')
+          const row = await acknowledgeAlarm(tx, context, id, COMMAND_LINE)
           if (!row) throw new Error(`no such alarm: ${id}`)
           const { hub_id: hubId, kind, subject } = row
           const detail = { kind, subject }

@@ -1,7 +1,7 @@
 import { deadLetters, dropDeadLetter, replayDeadLetter } from '../gateway/dead-letters.ts'
 import { hubDomain } from '../hub-domain.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
-import type { CommandLine, Invocation, Options } from './command-line.ts'
+import { COMMAND_LINE, type CommandLine, type Invocation, type Options } from './command-line.ts'
 import { hubOf, numberOf } from './options.ts'
 
 const usage = `Usage:
@@ -16,7 +16,6 @@ audit log. IDS: ids separated by commas. --limit: 1 to 10000 (default 100).
 
 Prints JSON. Exit code 1 if an entry cannot be applied or does not exist.`
 
-const ACTOR = 'command line'
 const STANDARD_LIMIT = 100
 const MAX_LIMIT = 10_000
 
@@ -37,7 +36,9 @@ export const deadLetterCommands: CommandLine = {
       positionals: ['ids'],
       hasOptionalPositionals: true,
       run: (invocation) =>
-        forEach(invocation, (id) => replayDeadLetter(invocation.context, hubDomain(), { id, actor: ACTOR })),
+        forEach(invocation, (id) =>
+          replayDeadLetter(invocation.context, hubDomain(), { id, actor: COMMAND_LINE }),
+        ),
       isFailure,
     },
     drop: {
@@ -46,7 +47,7 @@ export const deadLetterCommands: CommandLine = {
       hasOptionalPositionals: true,
       run: (invocation) =>
         forEach(invocation, async (id) => {
-          const isThere = await dropDeadLetter(invocation.context, hubDomain(), { id, actor: ACTOR })
+          const isThere = await dropDeadLetter(invocation.context, hubDomain(), { id, actor: COMMAND_LINE })
           return { id, outcome: isThere ? 'dropped' : 'not_found' }
         }),
       isFailure,

@@ -3,7 +3,7 @@ import { openOrphans, orphans } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
-import { recordAct, type CommandLine } from './command-line.ts'
+import { COMMAND_LINE, recordAct, type CommandLine } from './command-line.ts'
 import { numberOf } from './options.ts'
 
 const usage = `Usage:
@@ -60,7 +60,7 @@ async function settleOrphan(tx: Tx, context: CloudContext, ref: string) {
     context,
     orphan,
     { kind: 'orphan', subject: orphan.id },
-    { outcome: 'canceled', extra: { result: 'settled', actor: 'command line' } },
+    { outcome: 'canceled', extra: { result: 'settled', actor: COMMAND_LINE } },
   )
   return { ...viewOrphan(orphan), settled: true }
 }

@@ -1,6 +1,6 @@
 import { progressOn, progressText } from '../../protocol/model/progress.ts'
 import { requireInService } from '../platform/credentials/hub-access.ts'
-import type { CommandLine } from './command-line.ts'
+import { COMMAND_LINE, type CommandLine } from './command-line.ts'
 import { hubOf, readJsonFile, required } from './options.ts'
 import { importProducts, ProductFile } from '../commerce/catalogue/import-products.ts'
 
@@ -29,7 +29,7 @@ export const productCommands: CommandLine = {
           const elapsedMs = runtime.clock.monotonic() - startedAt
           progress.show(progressText(done, entries.length, 'products', elapsedMs))
         }
-        const imported = await importProducts(context, hubId, entries, 'command line', show).finally(() =>
+        const imported = await importProducts(context, hubId, entries, COMMAND_LINE, show).finally(() =>
           progress.clear(),
         )
         return { hub_id: hubId, ...imported }

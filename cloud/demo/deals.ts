@@ -1,8 +1,11 @@
 import { addDays } from '../platform/calendar/days.ts'
 import { localDay } from '../platform/calendar/zone.ts'
-import { rewardOf, toEngine, triggerOf, type StoredDeal } from '../commerce/deals/deal-rows.ts'
-import { type Deal, needOf } from '../commerce/deals/engine/deal.ts'
+import { toEngine } from '../commerce/deals/deal-rows.ts'
+import type { Deal } from '../commerce/deals/engine/deal.ts'
+import { dealOf, insertDeal } from '../commerce/deals/write-deals.ts'
+import { NewDeal } from '../../protocol/contract/deal-objects.ts'
 import type { ConstraintType, RewardType, TriggerType } from '../../protocol/model/deal-terms.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { Tx } from '../platform/store/database.ts'
 import type { SeededHub } from './hub-data.ts'
 
@@ -115,78 +118,32 @@ const demoDeals: readonly DemoDeal[] = [
   },
 ]
 
-/** Inserts the deals of a hub; returns them in the deal engine's format. */
-export async function insertDeals(tx: Tx, { hub, products }: SeededHub, now: number): Promise<Deal[]> {
-  const categories = await tx.q.selectFrom('categories').selectAll().execute()
-  const today = localDay(hub.timezone, now)
-  const dayOf = (days: number | undefined): string | null =>
-    days === undefined ? null : addDays(today, days)
-  const productId = (name: string | undefined): number | null =>
+/** Creates the deals of a hub; returns them in the deal engine's format. */
+export async function insertDeals(tx: Tx, runtime: Runtime, { hub, products }: SeededHub): Promise<Deal[]> {
+  const today = localDay(hub.timezone, runtime.clock.now())
+  const dayOf = (days: number | undefined) => (days === undefined ? null : addDays(today, days))
+  const idOf = (name: string | undefined) =>
     name === undefined ? null : products.find((product) => product.name === name)!.id
   const deals: Deal[] = []
   for (const deal of demoDeals.filter(({ hub: id }) => id === hub.id)) {
-    const triggers = deal.triggers.map(({ type, quantity, product, category }) => ({
-      type,
-      quantity: quantity ?? null,
-      category_id: categories.find(({ name }) => name === category)?.id ?? null,
-      product_id: productId(product),
-    }))
-    const reward = {
-      type: deal.reward.type,
-      quantity: deal.reward.quantity ?? null,
-      product_id: productId(deal.reward.product),
-      discount_pct_or_price: deal.reward.value ?? null,
-    }
-    const row = await tx.q
-      .insertInto('deals')
-      .values({
-        hub_id: hub.id,
-        name: deal.name,
-        description: deal.description,
-        display_text: deal.displayText,
-        image_key: null,
-        priority: deal.priority ?? 0,
-        is_active: deal.isActive === false ? 0 : 1,
-        need: needOf({ triggers: triggers.map(triggerOf), rewards: [rewardOf(reward)] }),
-        start_day: dayOf(deal.from),
-        end_day: dayOf(deal.to),
-        created_at: now,
-        updated_at: now,
-        deleted_at: null,
-      })
-      .returningAll()
-      .executeTakeFirstOrThrow()
-    const stored: StoredDeal = {
-      row,
-      triggers: (
-        await tx.q
-          .insertInto('deal_triggers')
-          .values(triggers.map((trigger) => ({ deal_id: row.id, ...trigger })))
-          .returningAll()
-          .execute()
-      ).map((trigger) => ({ ...trigger, category: null })),
-      rewards: await tx.q
-        .insertInto('deal_rewards')
-        .values({ deal_id: row.id, ...reward })
-        .returningAll()
-        .execute(),
-      constraints: await insertConstraints(tx, row.id, deal.constraints ?? {}),
-    }
-    deals.push(toEngine(stored))
+    const { product, value, ...reward } = deal.reward
+    const body = NewDeal.parse({
+      hub_id: hub.id,
+      name: deal.name,
+      description: deal.description,
+      display_text: deal.displayText,
+      priority: deal.priority,
+      is_deal_active: deal.isActive,
+      start: dayOf(deal.from),
+      end: dayOf(deal.to),
+      triggers: deal.triggers.map(({ product: name, ...trigger }) => ({
+        ...trigger,
+        product_id: idOf(name),
+      })),
+      rewards: [{ ...reward, product_id: idOf(product), discount_pct_or_price: value }],
+      constraints: Object.entries(deal.constraints ?? {}).map(([type, text]) => ({ type, value: text })),
+    })
+    deals.push(toEngine(await insertDeal(tx, runtime, dealOf(body, 'demo'))))
   }
   return deals
-}
-
-async function insertConstraints(
-  tx: Tx,
-  deal_id: number,
-  constraints: Partial<Record<ConstraintType, string>>,
-): Promise<StoredDeal['constraints']> {
-  const rows = Object.entries(constraints).map(([type, value]) => ({
-    deal_id,
-    type: type as ConstraintType,
-    value,
-  }))
-  if (rows.length === 0) return []
-  return tx.q.insertInto('deal_constraints').values(rows).returningAll().execute()
 }

@@ -4,7 +4,7 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import { roleNames, scopes } from '../../protocol/model/scopes.ts'
 import { localDay } from '../platform/calendar/zone.ts'
 import type { Deal } from '../commerce/deals/engine/deal.ts'
-import { rebuildSalesWithin } from '../commerce/analytics/rebuild.ts'
+import { rebuildSales } from '../commerce/analytics/rebuild.ts'
 import { issueApiKey } from '../platform/credentials/api-keys.ts'
 import { grantRole } from '../platform/credentials/roles.ts'
 import { demoPeople, subjectOf } from '../platform/identity/demo-sign-in.ts'
@@ -69,7 +69,7 @@ export function seedDemo(
       firstProductId += hub.products
     }
     await insertPast(tx, runtime, hubs, years)
-    for (const { hub } of hubs) await rebuildSalesWithin(tx, hub.id)
+    for (const { hub } of hubs) await rebuildSales(tx, hub.id)
     return describe(tx, runtime, hubs)
   })
 }
@@ -117,7 +117,7 @@ async function insertPast(
     [hubs[0]!, 14, users.slice(0, 300)],
     [hubs[2]!, 6, users.slice(300)],
   ] as const) {
-    const deals = await insertDeals(tx, seeded, now)
+    const deals = await insertDeals(tx, runtime, seeded)
     await insertPastOrders(tx, {
       ...common,
       seeded,

@@ -13,8 +13,7 @@ import { LocalError } from './local-error.ts'
 import type { LocalState } from './local-state.ts'
 import { loginRoutes, nameOf, type LocalApp, type LoginOptions } from './login-routes.ts'
 import { streamSSE } from 'hono/streaming'
-import { changesOf, type Json } from '../../protocol/model/json-changes.ts'
-import type { Clock } from '../../protocol/model/runtime.ts'
+import { streamState } from '../../protocol/model/json-changes.ts'
 import { z } from 'zod'
 
 /** The part of the hub's core that the local API uses. */
@@ -110,14 +109,23 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
     const isNew = ({ at }: { at: number }): boolean => at >= since
     return c.json({ log: log.filter(isNew), wire: wire.filter(isNew) })
   })
-  app.get('/api/live', (c) =>
-    liveState(c, { ...options, isAllowed: c.get('isAllowed') }, () => {
-      const { sync, ...state } = stateOf(options)
-      // `receivedMsAgo` differs at every poll, so it is left out: a page needs only the phase and the reason.
-      const { phase, reason } = sync
-      return { ...state, sync: { phase, reason } }
-    }),
-  )
+  app.get('/api/live', (c) => {
+    const { clock, liveMs, isOver = () => false } = options
+    const isAllowed = c.get('isAllowed')
+    return streamSSE(c, (stream) =>
+      streamState(stream, {
+        clock,
+        liveMs,
+        read() {
+          if (!isAllowed() || isOver()) return undefined
+          const { sync, ...state } = stateOf(options)
+          // `receivedMsAgo` differs at every poll, so it is left out: a page needs only the phase and the reason.
+          const { phase, reason } = sync
+          return { ...state, sync: { phase, reason } }
+        },
+      }),
+    )
+  })
   app.post('/api/restart', async (c) => {
     await bodyOf(c, Nothing)
     const by = c.get('actor')
@@ -157,45 +165,6 @@ function asset(c: Context, { status, headers, body }: AssetAnswer): Response {
 }
 
 const answer = (c: Context, error: LocalError): Response => c.json(error.body(), error.status)
-
-/** Interval of comments, so that no proxy considers the connection dead. */
-const COMMENT_MS = 15_000
-
-/**
- * Server-sent events: first `state` with the whole state, then `changes` of it (`json-changes.ts`). The
- * stream ends when the reader disconnects or its login ends. The hub is polled every `liveMs` only while a
- * reader is connected. `isOver`: another hub answers now, so the page must reconnect.
- */
-export function liveState(
-  c: Context,
-  {
-    clock,
-    liveMs,
-    isAllowed,
-    isOver = () => false,
-  }: { clock: Clock; liveMs: number; isAllowed: () => boolean; isOver?: (() => boolean) | undefined },
-  read: () => object,
-): Response {
-  const pause = (): Promise<void> => new Promise((resolve) => void clock.after(liveMs, resolve))
-  return streamSSE(c, async (stream) => {
-    let before: Json | undefined
-    let sentAt = clock.monotonic()
-    while (!stream.aborted && !stream.closed && isAllowed() && !isOver()) {
-      const now = read() as Json
-      const changes = before === undefined ? undefined : changesOf(before, now)
-      before = now
-      if (changes === undefined || changes.length > 0) {
-        const event = changes === undefined ? 'state' : 'changes'
-        await stream.writeSSE({ event, data: JSON.stringify(changes ?? now) })
-        sentAt = clock.monotonic()
-      } else if (clock.monotonic() - sentAt > COMMENT_MS) {
-        await stream.write(': here\n\n')
-        sentAt = clock.monotonic()
-      }
-      await pause()
-    }
-  })
-}
 
 const Begin = z.strictObject({
   by: z.string().min(1).max(200),

@@ -1,3 +1,5 @@
+import type { Clock } from './runtime.ts'
+
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
 /** One changed value at `path`. Without `value` it was removed. The empty path is the whole document. */
@@ -52,4 +54,55 @@ function put(value: Json, [step, ...rest]: readonly (string | number)[], change:
   if (rest.length > 0 || change.value !== undefined)
     return { ...fields, [step]: put(fields[step] ?? null, rest, change) }
   return Object.fromEntries(Object.entries(fields).filter(([key]) => key !== String(step)))
+}
+
+/** A stream of server-sent events to one reader. */
+interface EventStream {
+  aborted: boolean
+  closed: boolean
+  writeSSE(message: { event: string; data: string }): Promise<void>
+  write(text: string): Promise<unknown>
+}
+
+interface LiveOptions {
+  clock: Clock
+  /** Interval of updates, in milliseconds. */
+  liveMs: number
+  /** The state now; undefined ends the stream. */
+  read: () => object | undefined
+  /** Further events after each reading of the state. */
+  more?: () => [event: string, data: object][]
+}
+
+/** Interval of comments, so that no proxy considers the connection dead. */
+const COMMENT_MS = 15_000
+
+/**
+ * Sends `state`, the whole state, and then `changes` of it, until the reader disconnects or there is no state. The
+ * state is read only while a reader is connected.
+ */
+export async function streamState(
+  stream: EventStream,
+  { clock, liveMs, read, more = () => [] }: LiveOptions,
+): Promise<void> {
+  let sentAt = clock.monotonic()
+  const send = async (event: string, data: unknown): Promise<void> => {
+    sentAt = clock.monotonic()
+    await stream.writeSSE({ event, data: JSON.stringify(data) })
+  }
+  let before: Json | undefined
+  while (!stream.aborted && !stream.closed) {
+    const now = read() as Json | undefined
+    if (now === undefined) return
+    const changes = before === undefined ? undefined : changesOf(before, now)
+    before = now
+    if (changes === undefined) await send('state', now)
+    else if (changes.length > 0) await send('changes', changes)
+    for (const [event, data] of more()) await send(event, data)
+    if (clock.monotonic() - sentAt > COMMENT_MS) {
+      sentAt = clock.monotonic()
+      await stream.write(': here\n\n')
+    }
+    await new Promise<void>((resolve) => void clock.after(liveMs, resolve))
+  }
 }

@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono'
 import { streamSSE } from 'hono/streaming'
-import { changesOf, type Json } from '../../protocol/model/json-changes.ts'
+import { streamState } from '../../protocol/model/json-changes.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
 import type { Station } from '../fleet.ts'
 import type { Desk } from '../scenarios/desk.ts'
@@ -16,8 +16,6 @@ export interface LiveOptions {
 
 /** Maximum of wire entries in one message, so that a new page does not get all at once. */
 const WIRE_BATCH = 500
-/** Interval of comments, so that no proxy closes the connection as idle. */
-const COMMENT_MS = 15_000
 /** Number of scenario runs that a page shows. */
 const SHOWN_RUNS = 10
 
@@ -42,47 +40,20 @@ export function summaryOf({ hub }: Station) {
  * the hub was removed or reset.
  */
 export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOptions): void {
-  const pause = (): Promise<void> => new Promise((resolve) => void clock.after(liveMs, resolve))
-
-  /** Sends the result of `read` and its changes, until the reader disconnects or `read` returns undefined. */
-  function follow(c: Context, read: () => object | undefined, more: () => [event: string, data: object][]) {
-    return streamSSE(c, async (stream) => {
-      let before: Json | undefined
-      let sentAt = clock.monotonic()
-      const send = async (event: string, data: unknown): Promise<void> => {
-        sentAt = clock.monotonic()
-        await stream.writeSSE({ event, data: JSON.stringify(data) })
-      }
-      while (!stream.aborted && !stream.closed) {
-        const seen = read()
-        if (seen === undefined) return send('gone', {})
-        const now = seen as Json
-        const changes = before === undefined ? undefined : changesOf(before, now)
-        if (changes === undefined) await send('state', now)
-        else if (changes.length > 0) await send('changes', changes)
-        before = now
-        for (const [event, data] of more()) await send(event, data)
-        if (clock.monotonic() - sentAt > COMMENT_MS) {
-          sentAt = clock.monotonic()
-          await stream.write(': here\n\n')
-        }
-        await pause()
-      }
-      return undefined
+  /** `read` returns undefined if the hub was removed or reset. */
+  const follow = (c: Context, read: () => object | undefined, more?: () => [event: string, data: object][]) =>
+    streamSSE(c, async (stream) => {
+      await streamState(stream, { clock, liveMs, read, ...(more && { more }) })
+      if (!stream.aborted && !stream.closed) await stream.writeSSE({ event: 'gone', data: '{}' })
     })
-  }
 
   app.get('/api/live', (c) =>
-    follow(
-      c,
-      () => ({
-        hubs: Object.fromEntries([...stations].map(([id, station]) => [id, summaryOf(station)])),
-        recording: desk.recording(),
-        // A run is changed in place, so the sent state must be a copy.
-        runs: structuredClone(desk.runs().slice(-SHOWN_RUNS)),
-      }),
-      () => [],
-    ),
+    follow(c, () => ({
+      hubs: Object.fromEntries([...stations].map(([id, station]) => [id, summaryOf(station)])),
+      recording: desk.recording(),
+      // A run is changed in place, so the sent state must be a copy.
+      runs: structuredClone(desk.runs().slice(-SHOWN_RUNS)),
+    })),
   )
   app.get('/api/hubs/:id/live', (c) => {
     const station = stationOf(c, stations)

@@ -28,27 +28,6 @@ export interface SimulatorStorage {
   close(): void
 }
 
-/** Storage for simulation tests: it outlives the simulated hub that uses it. */
-export function memoryStorage(): SimulatorStorage {
-  const logs = new Map<string, unknown[]>()
-  return {
-    open<Entry>(name: string): AppendLog<Entry> {
-      let entries = (logs.get(name) ?? []) as Entry[]
-      logs.set(name, entries)
-      return {
-        read: () => [...entries],
-        append: (entry) => void entries.push(entry),
-        replace(replacement) {
-          entries = [...replacement]
-          logs.set(name, entries)
-        },
-        close() {},
-      }
-    },
-    close() {},
-  }
-}
-
 /** One JSON line for each entry, in `<folder>/<name>.jsonl`. */
 export function folderStorage(folder: string): SimulatorStorage {
   const opened = new Map<string, AppendLog<unknown>>()

@@ -146,7 +146,7 @@ async function openHub(
   const own = kind === 'PostgreSQL' ? await createPostgresDatabase(server!, runtime) : undefined
   const url = own?.url ?? `sqlite:${join(folder, `${orders}.sqlite`)}`
   const db = await writeBooks({ url, orders, now: runtime.clock.now() })
-  await rebuildSales(db, 1)
+  await db.transact((tx) => rebuildSales(tx, 1))
   await db.kysely.updateTable('users').set({ identity: 'bench-1' }).where('id', '=', 1).execute()
   await db.kysely.updateTable('orders').set({ user_id: 1 }).where('id', '=', 10).execute()
   const keys: string[] = []

@@ -8,7 +8,7 @@ import { encodeFrame } from '../../protocol/serial/codec.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { Fleet, type Station } from '../../simulator/fleet.ts'
 import { SimulatedHub } from '../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../world/memory-storage.ts'
 import {
   type Browser,
   builtPage,

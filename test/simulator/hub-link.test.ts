@@ -6,7 +6,7 @@ import { defaultLinkSettings } from '../../protocol/settings/hub-limits.ts'
 import { deviceId } from '../../protocol/model/hardware.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { SimulatedHub } from '../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../world/memory-storage.ts'
 import { smallHub } from './support/hardware.ts'
 import { virtualClock, virtualRuntime } from '../world/clock.ts'
 

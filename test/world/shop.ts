@@ -1,5 +1,6 @@
 import { healthy, healthyBins } from './health.ts'
 import { hubRow, reportBins } from './seeds.ts'
+import type { Order } from '../../protocol/contract/consumer-orders.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { noCheckpoint, type Checkpoint } from '../../protocol/model/checkpoint.ts'
 import type { HubEntry } from '../../protocol/mqtt/hub-entries.ts'
@@ -14,6 +15,7 @@ import type { CommandOutcome, CommandRequest } from '../../cloud/gateway/command
 import { applyOrderEntry } from '../../cloud/commerce/fulfilment/apply-hub-entry.ts'
 import { createOrder, setItem } from '../../cloud/commerce/orders/cart.ts'
 import type { ItemRow, OrderRow } from '../../cloud/commerce/orders/order-rows.ts'
+import { viewOrder } from '../../cloud/commerce/orders/order-view.ts'
 import { pay } from '../../cloud/commerce/payments/pay.ts'
 import type { PaymentRow, RefundRow } from '../../cloud/commerce/orders/payment-status.ts'
 import type { CardProcessor } from '../../cloud/commerce/processors/processor.ts'
@@ -72,6 +74,8 @@ export interface Shop {
   /** A heartbeat arrives. */
   hear(health?: Partial<HubHealth>): Promise<void>
   order(orderId: number): Promise<OrderRow>
+  /** The order as its customer sees it. */
+  view(orderId: number): Promise<Order>
   items(orderId: number): Promise<ItemRow[]>
   /** With what the processor says of them. */
   payments(orderId: number): Promise<(PaymentRow & Conversation)[]>
@@ -173,6 +177,7 @@ export async function openShop(db: CloudDatabase, options: ShopOptions = {}): Pr
     },
     order: (orderId) =>
       q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirstOrThrow(),
+    view: async (orderId) => viewOrder(q, context, await shop.order(orderId)),
     items: (orderId) =>
       q.selectFrom('order_items').selectAll().where('order_id', '=', orderId).orderBy('id').execute(),
     payments: (orderId) => withOperations(q, 'payments', 'payment', orderId),

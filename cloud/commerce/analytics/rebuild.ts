@@ -1,5 +1,5 @@
 import type { CloudContext } from '../../platform/context.ts'
-import type { CloudDatabase, Queries, Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { refreshSales } from './refresh-sales.ts'
@@ -45,27 +45,24 @@ async function rebuildStale({ db, log, checkpoint }: CloudContext, hubId: number
   const isStale = await staleHubs(db.kysely).where('hubs.id', '=', hubId).executeTakeFirst()
   if (!isStale) return done
   log.info({ hubId }, 'the summaries of a hub’s sales are rebuilt')
-  await rebuild(hubId, async (work) => {
-    const value = await db.transact(work)
+  await rebuild(hubId, async (step) => {
+    const value = await db.transact(step)
     checkpoint('analytics.rebuild-step')
     return value
   })
   return { next: null, affected: [hubId] }
 }
 
+/** Builds a hub's summaries in one transaction, for a past that is written as a whole. */
+export const rebuildSales = (tx: Tx, hubId: number): Promise<void> => rebuild(hubId, (step) => step(tx))
+
+type Run = <T>(step: (tx: Tx) => Promise<T>) => Promise<T>
+
 /**
- * Builds a hub's summaries again from its orders, in many short transactions, while orders arrive. Each order is
- * counted once. Until the end the figures are too low, and every answer reports that (`reports.ts`). Due work restarts
- * an interrupted run.
+ * Builds a hub's summaries again from its orders. The steps of due work are many short transactions, while orders
+ * arrive. Each order is counted once. Until the end the figures are too low, and every answer reports that
+ * (`reports.ts`). Due work restarts an interrupted run.
  */
-export const rebuildSales = (db: CloudDatabase, hubId: number): Promise<void> =>
-  rebuild(hubId, (work) => db.transact(work))
-
-/** The same within a transaction, for a past that is written as a whole. */
-export const rebuildSalesWithin = (tx: Tx, hubId: number): Promise<void> => rebuild(hubId, (work) => work(tx))
-
-type Run = <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
-
 async function rebuild(hubId: number, run: Run): Promise<void> {
   const number = await run((tx) => clear(tx, hubId))
   let last: number | undefined = 0

@@ -14,7 +14,7 @@ import { type DealRow, dealsOfHub, findDeal, runningDeals, type StoredDeal, toEn
 import { hubTime, isLimited, statusOf } from './engine/judge-deal.ts'
 import { nobody } from './customers.ts'
 import { countUses, redemptionHistory } from './redemptions.ts'
-import { createDeal, deleteDeal, updateDeal } from './write-deals.ts'
+import { createDeal, dealOf, deleteDeal, updateDeal } from './write-deals.ts'
 
 /** O §4.7, deals. */
 export function dealHandlers(context: CloudContext, media: Media): Handlers<keyof typeof dealRoutes> {
@@ -81,17 +81,8 @@ async function createFromJson(
   media: Media,
   { body, credential }: HandlerInput<Routes['owner.deals.create']>,
 ): Promise<StoredDeal> {
-  const { triggers, rewards, constraints, ...fields } = body
-  refuseRetired(await requireHub(context.db.kysely, credential, fields.hub_id))
-  return createDeal(context, media, {
-    fields,
-    triggers: triggers.map((part, index) => ({ part, loc: ['body', 'triggers', index] })),
-    rewards: rewards.map((part, index) => ({ part, loc: ['body', 'rewards', index] })),
-    constraints,
-    constraintsLoc: ['body', 'constraints'],
-    imageKey: null,
-    actor: credential.actor,
-  })
+  refuseRetired(await requireHub(context.db.kysely, credential, body.hub_id))
+  return createDeal(context, media, dealOf(body, credential.actor))
 }
 
 /** A form has one trigger, one reward and an image. */

@@ -35,66 +35,85 @@ interface DealToCreate {
   actor: string
 }
 
+/** The deal of a JSON body. */
+export const dealOf = (
+  { triggers, rewards, constraints, ...fields }: NewDeal,
+  actor: string,
+): DealToCreate => ({
+  fields,
+  triggers: triggers.map((part, index) => ({ part, loc: ['body', 'triggers', index] })),
+  rewards: rewards.map((part, index) => ({ part, loc: ['body', 'rewards', index] })),
+  constraints,
+  constraintsLoc: ['body', 'constraints'],
+  imageKey: null,
+  actor,
+})
+
 /** Creates a deal at a hub that the caller may access. Throws `validation_error`. */
-export async function createDeal(
+export const createDeal = (
   { db, runtime }: CloudContext,
   media: Pick<Media, 'keep'>,
+  deal: DealToCreate,
+): Promise<StoredDeal> =>
+  db.transact(async (tx) => {
+    if (deal.imageKey !== null) await media.keep(tx, [deal.imageKey])
+    return insertDeal(tx, runtime, deal)
+  })
+
+/** Checks and stores a new deal. Throws `validation_error`. */
+export async function insertDeal(
+  tx: Tx,
+  runtime: Runtime,
   { fields, rewards, constraints, constraintsLoc, imageKey, actor, ...given }: DealToCreate,
 ): Promise<StoredDeal> {
-  const triggers = await checkParts(db.kysely, fields.hub_id, given.triggers, rewards)
+  const triggers = await checkParts(tx.q, fields.hub_id, given.triggers, rewards)
+  const parts = { triggers: triggers.map(triggerOf), rewards: rewards.map(({ part }) => rewardOf(part)) }
   const never = neverApplies({
-    triggers: triggers.map(triggerOf),
-    rewards: rewards.map(({ part }) => rewardOf(part)),
+    ...parts,
     terms: readTerms(constraints),
     start: fields.start,
     end: fields.end,
   })
   if (never)
     throw refuseNever(never, never.part === 'WEEKDAYS' ? constraintsLoc : rewards[never.part.reward]!.loc)
-  return db.transact(async (tx) => {
-    await requireRoom(tx, fields.hub_id)
-    if (imageKey !== null) await media.keep(tx, [imageKey])
-    const now = runtime.clock.now()
-    const { id } = await tx.q
-      .insertInto('deals')
-      .values({
-        hub_id: fields.hub_id,
-        name: fields.name,
-        description: fields.description,
-        display_text: fields.display_text,
-        image_key: imageKey,
-        priority: fields.priority,
-        is_active: fields.is_deal_active ? 1 : 0,
-        need: needOf({
-          triggers: triggers.map(triggerOf),
-          rewards: rewards.map(({ part }) => rewardOf(part)),
-        }),
-        start_day: fields.start,
-        end_day: fields.end,
-        created_at: now,
-        updated_at: now,
-        deleted_at: null,
-      })
-      .returning('id')
-      .executeTakeFirstOrThrow()
-    for (const { type, quantity, category_id, product_id } of triggers)
-      await tx.q
-        .insertInto('deal_triggers')
-        .values({ deal_id: id, type, quantity, category_id, product_id })
-        .execute()
-    for (const { part } of rewards)
-      await tx.q
-        .insertInto('deal_rewards')
-        .values({ deal_id: id, ...part })
-        .execute()
-    for (const constraint of constraints)
-      await tx.q
-        .insertInto('deal_constraints')
-        .values({ deal_id: id, ...constraint })
-        .execute()
-    await audit(tx, runtime, { actor, action: 'deals.create', hubId: fields.hub_id, id })
-    return (await findDeal(tx.q, id))!
-  })
+  await requireRoom(tx, fields.hub_id)
+  const now = runtime.clock.now()
+  const { id } = await tx.q
+    .insertInto('deals')
+    .values({
+      hub_id: fields.hub_id,
+      name: fields.name,
+      description: fields.description,
+      display_text: fields.display_text,
+      image_key: imageKey,
+      priority: fields.priority,
+      is_active: fields.is_deal_active ? 1 : 0,
+      need: needOf(parts),
+      start_day: fields.start,
+      end_day: fields.end,
+      created_at: now,
+      updated_at: now,
+      deleted_at: null,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  for (const { type, quantity, category_id, product_id } of triggers)
+    await tx.q
+      .insertInto('deal_triggers')
+      .values({ deal_id: id, type, quantity, category_id, product_id })
+      .execute()
+  for (const { part } of rewards)
+    await tx.q
+      .insertInto('deal_rewards')
+      .values({ deal_id: id, ...part })
+      .execute()
+  for (const constraint of constraints)
+    await tx.q
+      .insertInto('deal_constraints')
+      .values({ deal_id: id, ...constraint })
+      .execute()
+  await audit(tx, runtime, { actor, action: 'deals.create', hubId: fields.hub_id, id })
+  return (await findDeal(tx.q, id))!
 }
 
 async function requireRoom(tx: Tx, hubId: number): Promise<void> {

@@ -4,7 +4,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { numbersIn } from '../../platform/store/recordset.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
-import { parseBins, readOwnOrder, type ItemRow, type OrderKey, type OrderRow } from './order-rows.ts'
+import { parseBins, type ItemRow, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queuePlace, type QueuePlace } from './queue-position.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
@@ -74,10 +74,6 @@ function view(
     created_at: timestamp(order.created_at),
     updated_at: timestamp(order.updated_at),
   }
-}
-
-export async function readOrder(q: Queries, context: CloudContext, key: OrderKey): Promise<Order> {
-  return viewOrder(q, context, await readOwnOrder(q, key))
 }
 
 type Totals = Pick<Order, 'total_price_original' | 'total_price_discounted' | 'tax_total' | 'total'>

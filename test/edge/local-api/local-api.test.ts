@@ -271,4 +271,19 @@ describe('the local API', () => {
     expect((await next).value).toBe('event: changes\ndata: [{"path":["held","orders"],"value":true}]\n\n')
     await reader.cancel()
   })
+
+  it('a live stream ends when its login ends', async () => {
+    const { app, runtime } = bench()
+    const login = await app.request('/api/login', { method: 'POST', body: JSON.stringify({ token: TOKEN }) })
+    const headers = { cookie: login.headers.get('set-cookie')!.split(';')[0]! }
+    const reader = (await app.request('/api/live', { headers })).body!.getReader()
+    expect((await reader.read()).done).toBe(false)
+    await app.request('/api/logout', { method: 'POST', headers })
+    const rest = reader.read()
+    for (let turn = 0; turn < 5; turn++) {
+      await new Promise((resolve) => void setImmediate(resolve))
+      runtime.clock.advance(100)
+    }
+    expect((await rest).done).toBe(true)
+  })
 })

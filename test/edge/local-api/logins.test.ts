@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { Hono } from 'hono'
 import { expect, onTestFinished, test } from 'vitest'
 import { sessionFile } from '../../../edge/local-api/access-files.ts'
-import { liveState } from '../../../edge/local-api/local-api.ts'
 import { LocalError } from '../../../edge/local-api/local-error.ts'
 import { loginRoutes, type LocalApp, type LoginOptions } from '../../../edge/local-api/login-routes.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
@@ -42,11 +41,9 @@ function logins(changes: Partial<LoginOptions> = {}) {
     ...changes,
   })
   app.get('/api/who', (c) => c.json({ person: c.get('actor').person ?? 'shared token' }))
-  const { clock } = runtime
-  app.get('/api/live', (c) => liveState(c, { clock, liveMs: 200, isAllowed: c.get('isAllowed') }, () => ({})))
   const cookieOf = (answer: Response): string => answer.headers.get('set-cookie')!.split(';')[0]!
   return {
-    clock,
+    clock: runtime.clock,
     logged,
     app,
     cookieOf,
@@ -145,24 +142,6 @@ test('an IPv6 network shares its delay, and open sessions continue during a dela
   from('2001:db8::ffff')
   expect((await login()).status).toBe(429)
   expect(await who({ cookie })).toBe('shared token')
-})
-
-test('a live stream ends when its login ends', async () => {
-  const { login, logout, app, cookieOf, clock } = logins()
-  const cookie = cookieOf(await login())
-  const answer = await app.request('/api/live', { headers: { cookie } })
-  const reader = answer.body!.getReader()
-  expect((await reader.read()).done).toBe(false)
-  await logout(cookie)
-  const rest = reader.read()
-  const turns = async () => {
-    for (let turn = 0; turn < 5; turn += 1) {
-      clock.advance(1000)
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-  }
-  await turns()
-  expect((await rest).done).toBe(true)
 })
 
 test('a person logs in with name and PIN, and the session ends when the person is removed or gets another PIN', async () => {

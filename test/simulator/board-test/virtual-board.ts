@@ -5,7 +5,7 @@ import { rules, proveRules, type Finding } from '../../../simulator/board-test/r
 import { makeImage } from '../../../simulator/firmware/image.ts'
 import { seededRandom } from '../../../simulator/faults/faults.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../../world/memory-storage.ts'
 import { virtualClock, virtualRuntime } from '../../world/clock.ts'
 
 /** A hub with one controller that has one device of each kind. */

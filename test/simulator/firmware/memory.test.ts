@@ -6,7 +6,7 @@ import {
   type MemoryEntry,
   type StoredOperation,
 } from '../../../simulator/firmware/operation-memory.ts'
-import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../../world/memory-storage.ts'
 import { seededRandom } from '../../../simulator/faults/faults.ts'
 import { openRoom } from '../../world/room.ts'
 import { operation } from '../../world/room-host.ts'

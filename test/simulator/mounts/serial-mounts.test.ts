@@ -12,7 +12,7 @@ import { createLineSplitter } from '../../../protocol/serial/line-port.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { mountPty, mountTcp, tcpAddress, type Mount } from '../../../simulator/mounts/serial-ports.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../../world/memory-storage.ts'
 import { smallHub } from '../support/hardware.ts'
 
 let folder: string

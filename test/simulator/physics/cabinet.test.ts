@@ -3,7 +3,7 @@ import { Cabinet } from '../../../simulator/physics/cabinet.ts'
 import { openChronicle } from '../../../simulator/physics/chronicle.ts'
 import { defaultTiming } from '../../../simulator/physics/motion.ts'
 import { fullRows, type WorldRecord } from '../../../simulator/physics/world-state.ts'
-import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../../world/memory-storage.ts'
 import { seededChance } from '../../simulation/chance.ts'
 import { smallHub } from '../support/hardware.ts'
 

@@ -7,7 +7,7 @@ import type { Act } from '../../../simulator/physics/world-state.ts'
 import type { Run } from '../../../simulator/scenarios/results.ts'
 import { runAndWatch } from '../../../simulator/scenarios/watch.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../../world/memory-storage.ts'
 import { testConsole } from '../support/console.ts'
 import { smallHub } from '../support/hardware.ts'
 

@@ -2,7 +2,8 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { folderStorage, memoryStorage, type SimulatorStorage } from '../../../simulator/storage/append-log.ts'
+import { folderStorage, type SimulatorStorage } from '../../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../../world/memory-storage.ts'
 
 let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-log-'))))

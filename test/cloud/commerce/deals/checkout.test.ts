@@ -4,7 +4,6 @@ import { applyReward } from '../../../../cloud/commerce/deals/preview-cart.ts'
 import { deleteDeal, updateDeal } from '../../../../cloud/commerce/deals/write-deals.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { orderHistory } from '../../../../cloud/commerce/orders/order-list.ts'
-import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { drop, openShop, type Shop } from '../../../world/shop.ts'
@@ -32,7 +31,7 @@ onEachDatabase('orders with deals', (open) => {
     const dealId = await addDeal(shop, threeForTwo)
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 3, 2: 1 })
-    const read = () => readOrder(shop.context.db.kysely, shop.context, { userId, orderId })
+    const read = () => shop.view(orderId)
     const cart = await read()
     const expected = {
       total_price_original: 949,

@@ -3,7 +3,6 @@ import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import type { CommandOutcome } from '../../../../cloud/gateway/commands.ts'
 import { createOrder, setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { orderHistory } from '../../../../cloud/commerce/orders/order-list.ts'
-import { readOrder } from '../../../../cloud/commerce/orders/order-view.ts'
 import { deleteOrder } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
@@ -104,7 +103,7 @@ onEachDatabase('a cart', (open) => {
     const shop = await openShop(await open())
     const userId = await shop.customer()
     const { id: orderId } = await shop.cart(userId, { 1: 1, 2: 2 })
-    const read = () => readOrder(shop.context.db.kysely, shop.context, { userId, orderId })
+    const read = () => shop.view(orderId)
     expect(await read()).toMatchObject({
       total_price_original: 648,
       total_price_discounted: 608,

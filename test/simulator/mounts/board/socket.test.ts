@@ -8,7 +8,7 @@ import { createLineSplitter } from '../../../../protocol/serial/line-port.ts'
 import { BOARD_MAX_LINE } from '../../../../simulator/board/messages.ts'
 import { serveBoard, type BoardServer } from '../../../../simulator/mounts/board/socket-server.ts'
 import { SimulatedHub } from '../../../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../../../../simulator/storage/append-log.ts'
+import { memoryStorage } from '../../../world/memory-storage.ts'
 import { smallHub } from '../../support/hardware.ts'
 import { type VirtualClock, virtualClock, virtualRuntime } from '../../../world/clock.ts'
 

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { z } from 'zod'
 import { NewDeal } from '../../../../../protocol/contract/deal-objects.ts'
-import { createDeal } from '../../../../../cloud/commerce/deals/write-deals.ts'
+import { createDeal, dealOf } from '../../../../../cloud/commerce/deals/write-deals.ts'
 import type { Tables } from '../../../../../cloud/platform/store/schema.ts'
 import type { Shop } from '../../../../world/shop.ts'
 
@@ -9,25 +9,8 @@ export type Wish = Partial<z.input<typeof NewDeal>> & Pick<z.input<typeof NewDea
 
 /** A deal at the shop's hub that always applies unless the test says otherwise; returns its id. */
 export async function addDeal({ context }: Shop, wish: Wish): Promise<number> {
-  const { triggers, rewards, constraints, ...fields } = NewDeal.parse({
-    name: 'A deal',
-    hub_id: 1,
-    triggers: [{ type: 'ALWAYS' }],
-    ...wish,
-  })
-  const { row } = await createDeal(
-    context,
-    { keep: () => Promise.resolve() },
-    {
-      fields,
-      triggers: triggers.map((part) => ({ part, loc: [] })),
-      rewards: rewards.map((part) => ({ part, loc: [] })),
-      constraints,
-      constraintsLoc: [],
-      imageKey: null,
-      actor: 'test',
-    },
-  )
+  const deal = NewDeal.parse({ name: 'A deal', hub_id: 1, triggers: [{ type: 'ALWAYS' }], ...wish })
+  const { row } = await createDeal(context, { keep: () => Promise.resolve() }, dealOf(deal, 'test'))
   return row.id
 }
 
