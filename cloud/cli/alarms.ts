@@ -1,6 +1,6 @@
 import { alarmKinds } from '../../protocol/model/alarms.ts'
 import { acknowledgeAlarm, viewAlarm } from '../events/alarms/alarms.ts'
-import { timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { timestampOrNull } from '../platform/calendar/days.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { COMMAND_LINE, recordAct, type CommandLine } from './command-line.ts'

@@ -15,7 +15,7 @@ import {
 import { renewClaimCode } from '../enrolment/claim-codes.ts'
 import { diagnosisCommands } from './hub-diagnosis.ts'
 import { claimPicture, codeCommands } from './hub-code.ts'
-import { boardCommands, lifeCommands } from './hub-life.ts'
+import { boardCommands, lifeCommands, sendCommands } from './hub-life.ts'
 import {
   changeHub,
   changeOptions,
@@ -25,7 +25,6 @@ import {
   lockInService,
   showHub,
 } from './hub-record.ts'
-import { sendCommands } from './hub-send.ts'
 import { managementCommands, record, say, DEFAULT_PORT } from './hub-management.ts'
 import { createOwner } from './owners.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
@@ -33,7 +32,7 @@ import { storeDesired, type DesiredChange } from '../operations/hubs/desired.ts'
 import { createHub, NewHub, renewPassword } from '../operations/hubs/create-hub.ts'
 import { builtOf, type Built } from '../commerce/catalogue/layout.ts'
 import type { Tx } from '../platform/store/database.ts'
-import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/days.ts'
 import { certificateOf } from '../gateway/hub-certificates.ts'
 import { mosquittoLine, tryLogin, type LoginTrial } from '../gateway/try-login.ts'
 import { desiredSettingProblem } from '../../protocol/settings/hub.ts'

@@ -1,6 +1,6 @@
 import { counted } from '../../protocol/model/counted.ts'
 import { isScope, scopes } from '../../protocol/model/scopes.ts'
-import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/days.ts'
 import {
   issueApiKey,
   listApiKeys,

@@ -10,7 +10,7 @@ import {
   noteExported,
   OwnerFile,
 } from '../operations/ownership/owner-file.ts'
-import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/days.ts'
 import type { Queries } from '../platform/store/database.ts'
 import { COMMAND_LINE, recordAct, type CommandLine, type Invocation } from './command-line.ts'
 import { baseOf } from './hub-code.ts'

@@ -1,7 +1,7 @@
 import { findPayment, payments, stuckPayments } from '../commerce/payments/payment.ts'
 import { openOrphans, orphans } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
-import { timestamp, timestampOrNull } from '../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../platform/calendar/days.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { COMMAND_LINE, recordAct, type CommandLine } from './command-line.ts'
 import { numberOf } from './options.ts'

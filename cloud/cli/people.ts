@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { PersonName, Pin, isSameName, pinDigestOf } from '../../protocol/model/pin.ts'
 import { addHubPerson, removeHubPeople } from '../operations/controls/hub-people.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { timestamp } from '../platform/calendar/days.ts'
 import { using } from '../platform/settings/config.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import type { Queries } from '../platform/store/database.ts'

@@ -1,5 +1,5 @@
 import { roleNames } from '../../protocol/model/scopes.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { timestamp } from '../platform/calendar/days.ts'
 import { appendAudits } from '../platform/audit/audit.ts'
 import { lockHubs } from '../platform/credentials/hub-access.ts'
 import { grantRole, listRoles, recordsOfGrant, revokeRole, type Role } from '../platform/credentials/roles.ts'

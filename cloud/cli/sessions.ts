@@ -1,4 +1,4 @@
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { timestamp } from '../platform/calendar/days.ts'
 import { endSessionsOf } from '../platform/credentials/sessions.ts'
 import { recordAct, type CommandLine } from './command-line.ts'
 import { required } from './options.ts'

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { eraseByOperator } from '../people/users/delete-user.ts'
 import { exportUser } from '../people/users/export-user.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { timestamp } from '../platform/calendar/days.ts'
 import { using } from '../platform/settings/config.ts'
 import { recordAct, type CommandLine } from './command-line.ts'
 import { idOf } from './options.ts'

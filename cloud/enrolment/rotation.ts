@@ -1,7 +1,7 @@
 import { maySpeak } from '../gateway/draining.ts'
 import { authorityRows, hasCertificateOf, hubsWithout } from '../gateway/hub-certificates.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { timestamp } from '../platform/calendar/days.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { schedule } from '../platform/work/queue.ts'

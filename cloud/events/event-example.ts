@@ -2,7 +2,7 @@ import { eventData } from '../../protocol/contract/event-data.ts'
 import { alarmKinds, alarmMessage } from '../../protocol/model/alarms.ts'
 import type { EventType } from '../../protocol/model/event-types.ts'
 import { OrderStatus, orderStatusName } from '../../protocol/model/order-status.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { timestamp } from '../platform/calendar/days.ts'
 import { exampleOf, schemaWriter } from '../platform/http/json-schema.ts'
 
 type Fields = Record<string, unknown>

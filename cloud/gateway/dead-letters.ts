@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
-import { timestamp } from '../platform/calendar/timestamps.ts'
+import { timestamp } from '../platform/calendar/days.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import type { Tables } from '../platform/store/schema.ts'

@@ -24,7 +24,7 @@ import { hubsToAsk } from './draining.ts'
 import { endOldMoves, movesToOrder } from './moves.ts'
 import { Peers } from './peers.ts'
 import { Shares } from './shares.ts'
-import { Welcomes } from './welcomes.ts'
+import { Welcomes } from './hello.ts'
 
 /** A broker of this process, or one that several processes share by their shares of the hubs (SPEC §7). */
 export type Broker =

@@ -8,7 +8,7 @@ import type { Context } from './context.ts'
 import { cyclesEnd } from './bins/cycles.ts'
 import { numberOf } from './layout.ts'
 import { reportLocal } from './ledger.ts'
-import { goals } from './bins/motions.ts'
+import { goals } from './bins/bin.ts'
 
 /** Ends the operation's command, if this was the last operation that the command waited for. */
 export function finishCommandOf(context: Context, operation: OperationRow): void {

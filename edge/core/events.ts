@@ -3,7 +3,7 @@ import { CloudEntry, type DesiredState, type QueuedOrder } from '../../protocol/
 import type { ControllerEvents, DeviceEvent } from '../hardware/controller-events.ts'
 import { NotTakenError } from '../hardware/serial-link.ts'
 import { ApplyError, type LeaveOut } from '../journal/inbox.ts'
-import { settleMotionBySensor } from './bins/motions.ts'
+import { settleMotionBySensor } from './bins/bin.ts'
 import { endReconnects } from './commands.ts'
 import type { Context } from './context.ts'
 import { confirmByCloud } from './fridges.ts'

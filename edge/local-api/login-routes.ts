@@ -5,15 +5,14 @@ import type { Log } from '../../protocol/model/log.ts'
 import { Refusals } from '../../protocol/model/refusals.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import { storageSentence, storageText, type StorageFault } from '../../protocol/model/storage.ts'
-import { PersonName } from '../../protocol/model/pin.ts'
+import { PersonName, isPinOf, isSameName, noPinDigest } from '../../protocol/model/pin.ts'
 import type { PersonAtHub } from '../../protocol/mqtt/cloud-entries.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import { bodyOf } from './bodies.ts'
 import { Guesses, type GuessLimits } from './guesses.ts'
 import { LocalError } from './local-error.ts'
-import { LocalAccess, type Access } from './people.ts'
 import { Sessions, type SessionFile } from './sessions.ts'
-import { cookieHeader, cookieName, isSameSite } from './token.ts'
+import { cookieHeader, cookieName, isSameSite, digestOf, isSameDigest } from './token.ts'
 import { networkOf } from '../../protocol/model/network.ts'
 
 export interface LoginOptions {
@@ -158,3 +157,76 @@ function delayedChecks(access: LocalAccess, options: LoginOptions) {
 }
 
 const isTls = (c: Context): boolean => new URL(c.req.url).protocol === 'https:'
+
+/** The holder of a credential. */
+interface Access {
+  /** Digest of the shared token, or of the person's stored PIN: a changed PIN is another credential. */
+  credential: string
+  /** Null for the shared token. */
+  person: string | null
+}
+
+/** Number of PINs that wait for their check, of all networks and of one; further ones are refused. */
+const PINS_WAITING = 32
+const PINS_WAITING_PER_NETWORK = 4
+
+/** Access to the hub's page: by the shared token (`LOCAL_TOKEN`), or by a person's name and PIN. */
+class LocalAccess {
+  readonly #shared: string
+  readonly #people: () => readonly PersonAtHub[]
+  /** Networks of the PINs that wait. */
+  readonly #waiting: string[] = []
+  #lastCheck: Promise<unknown> = Promise.resolve()
+
+  constructor({ token, people }: { token: string; people: () => readonly PersonAtHub[] }) {
+    this.#shared = digestOf(token)
+    this.#people = people
+  }
+
+  /** The access of the shared token; undefined if the token is wrong. */
+  ofToken(token: string): Access | undefined {
+    const credential = digestOf(token)
+    return isSameDigest(credential, this.#shared) ? { credential, person: null } : undefined
+  }
+
+  /** Whether too many PINs wait for their check, of all networks or of this one. */
+  isBusy(network: string): boolean {
+    const own = this.#waiting.filter((each) => each === network).length
+    return own >= PINS_WAITING_PER_NETWORK || this.#waiting.length >= PINS_WAITING
+  }
+
+  /**
+   * The access of a person; undefined if there is no such person, or if the PIN is wrong. One PIN is checked at a time:
+   * the serial lines are read on the same few threads.
+   */
+  async ofPin(network: string, name: string, pin: string): Promise<Access | undefined> {
+    this.#waiting.push(network)
+    const check = this.#lastCheck.then(() => this.#checkPin(name, pin))
+    this.#lastCheck = check.catch(() => {})
+    try {
+      return await check
+    } finally {
+      this.#waiting.splice(this.#waiting.indexOf(network), 1)
+    }
+  }
+
+  async #checkPin(name: string, pin: string): Promise<Access | undefined> {
+    const person = this.#people().find((one) => isSameName(one.name, name))
+    // An unknown name costs as much time as a wrong PIN.
+    const isRight = await isPinOf(person?.pin_digest ?? noPinDigest, pin)
+    return person && isRight ? accessOf(person) : undefined
+  }
+
+  /** Whether the credential of a session is still valid. */
+  isValid(credential: string): boolean {
+    return (
+      isSameDigest(credential, this.#shared) ||
+      this.#people().some((person) => isSameDigest(accessOf(person).credential, credential))
+    )
+  }
+}
+
+const accessOf = ({ name, pin_digest: digest }: PersonAtHub): Access => ({
+  credential: digestOf(digest),
+  person: name,
+})

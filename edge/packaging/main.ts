@@ -1,5 +1,5 @@
 import '../../protocol/require-node.ts'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readImageHeader } from '../../protocol/serial/image.ts'
@@ -7,8 +7,9 @@ import { progressOn } from '../../protocol/model/progress.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { buildPackage } from './build-package.ts'
 import { packageNames } from './manifest.ts'
-import { sign, writeSums } from './sums.ts'
 import { NODE, processors, thisProcessor } from './target.ts'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 
 const usage = `Usage: npm run package -- ${packageNames.join('|')} [--arch ${processors.join('|')}] [--firmware DIR] [--sign KEY] [--out DIR]
 
@@ -68,4 +69,31 @@ try {
   progress.clear()
   process.stderr.write(`larder package: ${error instanceof Error ? error.message : String(error)}\n`)
   process.exitCode = 2
+}
+
+const SUMS = 'SHA256SUMS'
+
+/** Writes the checksums of all packages in a folder, for `sha256sum --check`. Returns the path. */
+function writeSums(folder: string): string {
+  const files = readdirSync(folder).filter((file) => /^larder-.*\.(deb|tar\.gz|cdx\.json)$/.test(file))
+  const line = (file: string): string =>
+    `${createHash('sha256')
+      .update(readFileSync(join(folder, file)))
+      .digest('hex')}  ${file}\n`
+  const path = join(folder, SUMS)
+  writeFileSync(path, files.sort().map(line).join(''))
+  return path
+}
+
+/**
+ * Signs a file with a private key of OpenSSH: `ssh-keygen -Y verify -n larder` checks the signature, which goes to
+ * FILE.sig.
+ */
+function sign(file: string, key: string): void {
+  const asked = ['-q', '-Y', 'sign', '-f', key, '-n', 'larder']
+  const signature = execFileSync('ssh-keygen', asked, {
+    input: readFileSync(file),
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  writeFileSync(`${file}.sig`, signature)
 }

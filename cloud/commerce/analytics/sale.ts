@@ -1,6 +1,5 @@
 import type { Selectable } from 'kysely'
-import type { Day } from '../../platform/calendar/days.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp, type Day } from '../../platform/calendar/days.ts'
 import { localDay, localHour } from '../../platform/calendar/zone.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { numbersIn } from '../../platform/store/recordset.ts'

@@ -4,8 +4,7 @@ import {
   type GroupBy,
   type SalesRow,
 } from '../../../protocol/contract/owner-reports.ts'
-import { addDays, dayNumber, type Day, monthOf, weekNameOf } from '../../platform/calendar/days.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { addDays, dayNumber, monthOf, weekNameOf, timestamp, type Day } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'

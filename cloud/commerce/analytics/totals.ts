@@ -3,17 +3,17 @@ import type { SalesOverview } from '../../../protocol/contract/owner-analytics.t
 import {
   addDays,
   addMonths,
-  type Day,
   dayOfMonth,
   daysOf,
   firstDay,
-  type Month,
   monthOf,
   monthsOf,
   weekOf,
   yearOf,
+  timestamp,
+  type Day,
+  type Month,
 } from '../../platform/calendar/days.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
 import { instantOf, localDay, startOfDay, timeOfDay } from '../../platform/calendar/zone.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'

@@ -6,11 +6,16 @@ import type { ApplyOptions } from '../../gateway/domain.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
-import { followUnknown, forgetUnknown } from './apply-operations.ts'
-import { findOrders, renewVersions, unaccounted } from './orders-of-entries.ts'
+import { followUnknown, forgetUnknown, findOrders, renewVersions, unaccounted } from './apply-operations.ts'
 import { consumeReservations, type Delivered } from './reservations.ts'
-import { publishProduct } from './stock-events.ts'
-import { type FacingQuantity, lockFacings, setFacings, settleCounts, sumProducts } from './shelf-stock.ts'
+import {
+  lockFacings,
+  setFacings,
+  settleCounts,
+  sumProducts,
+  publishProduct,
+  type FacingQuantity,
+} from './shelf-stock.ts'
 
 /**
  * Mirrors a run of a hub's stock entries, oldest first, with a few statements for any number of entries. The shelf gets

@@ -3,7 +3,7 @@ import type { DealRedemptions, Redemption } from '../../../protocol/contract/dea
 import { type DealTerms, readTerms } from '../../../protocol/model/deal-terms.ts'
 import { appendEvent } from '../../events/append-event.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'

@@ -1,7 +1,7 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { wholeMs } from '../../../protocol/model/runtime.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import { hubState } from '../../gateway/hub-state.ts'
 import { enqueue } from '../../gateway/outbox.ts'
 import { uninterrupted, type Listening } from '../../platform/listening.ts'

@@ -1,5 +1,5 @@
 import type { WalletBalance, WalletTransaction } from '../../../protocol/contract/consumer-wallet.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { MethodDetails } from '../processors/processor.ts'

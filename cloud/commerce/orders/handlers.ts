@@ -18,7 +18,7 @@ import { queueEstimate } from './queue-position.ts'
 import { transferOrder } from './transfer-order.ts'
 import { blockingOrder, readPayer, unpaidBounds } from './unpaid.ts'
 import { sql } from 'kysely'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import { rangeIn, requireOrder, type AskedRange } from '../../platform/http/date-range.ts'
 import { answerList, pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
@@ -26,7 +26,7 @@ import { HubSummary } from '../../../protocol/contract/owner-hubs.ts'
 import type { Storefront } from '../../../protocol/contract/consumer-products.ts'
 import { shownHubStatus } from '../../gateway/hub-state.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { WHOLE } from '../catalogue/blocked.ts'
+import { WHOLE } from '../catalogue/units.ts'
 
 /** C §4.2: the orders of a customer. `leastByCard`: the minimum total of card payments. */
 export function orderHandlers(

@@ -1,8 +1,8 @@
 import type { Updateable } from 'kysely'
 import {
-  type OrderCause,
   OrderStatus,
   transition,
+  type OrderCause,
   type TransitionResult,
 } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -14,8 +14,10 @@ import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.t
 import { releaseAnnounced } from '../deals/redemptions.ts'
 import { unreserve } from '../catalogue/reservations.ts'
 import { changesBins, checkBins } from './bin-room.ts'
-import { publishMove } from './order-events.ts'
 import { lockItems, lockOrder, type OrderRow } from './order-rows.ts'
+import type { EventType } from '../../../protocol/model/event-types.ts'
+import { appendEvent } from '../../events/append-event.ts'
+import { viewStation } from './order-view.ts'
 
 /**
  * The only place that changes an order's status: by the table of `order-status.ts`, in the transaction of the cause.
@@ -152,4 +154,48 @@ async function purgeExpired({ db }: CloudContext, orderId: number): Promise<Outc
     .returning('id')
     .execute()
   return { next: null, affected: purged.map(({ id }) => id) }
+}
+
+type OrderEvent = Extract<EventType, `order.${string}` | `payment.${string}`>
+
+/** The event of a paid order's arrival at a status. */
+const eventOf: Partial<Record<OrderStatus, OrderEvent>> = {
+  [OrderStatus.QUEUED]: 'order.paid',
+  [OrderStatus.READY]: 'order.ready',
+  [OrderStatus.COLLECTING]: 'order.collecting',
+  [OrderStatus.COMPLETED]: 'order.completed',
+  [OrderStatus.CANCELLED]: 'order.cancelled',
+  [OrderStatus.TIMED_OUT]: 'order.timed_out',
+  [OrderStatus.FAILED]: 'order.failed',
+}
+
+/** Reports a transition. A cart that is not paid yet, or that its customer deletes, has no events. */
+function publishMove(tx: Tx, context: CloudContext, order: OrderRow): void {
+  const type = order.queued_at === null ? undefined : eventOf[order.processing_status]
+  if (type !== undefined) publishOrder(tx, context, order, type)
+}
+
+/** Reports a refund to integrators, and to the customer if the customer gets money. */
+export async function publishRefund(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  refund: { id: number; amount: number },
+): Promise<void> {
+  publishOrder(tx, context, order, 'order.refunded')
+  if (refund.amount > 0) await schedule(tx, 'notice.refunded', refund.id, context.runtime.clock.now())
+}
+
+/**
+ * Appends an event of an order. If an order passes several statuses in one transaction, each event shows its own
+ * status. Consequences of a transition (refunds, the state of lines) are written by the end of the transaction.
+ */
+export function publishOrder(tx: Tx, context: CloudContext, order: OrderRow, type: OrderEvent): void {
+  const station = { ...order }
+  appendEvent(tx, context, {
+    type,
+    hubId: order.hub_id,
+    ...(order.owner_id !== null && { ownerId: order.owner_id }),
+    data: () => viewStation(tx.q, context, station),
+  })
 }

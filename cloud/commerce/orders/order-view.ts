@@ -7,7 +7,7 @@ import { allOf, statement } from '../../platform/store/statement.ts'
 import { parseBins, type ItemRow, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queuePlace, type QueuePlace } from './queue-position.ts'
-import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 
 const Deals = Order.shape.deals
 

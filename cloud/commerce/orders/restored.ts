@@ -1,5 +1,5 @@
 import { amendAlarm, everyOwner, latestAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
-import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { issueAbove } from '../../platform/store/next-id.ts'

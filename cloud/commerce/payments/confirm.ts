@@ -1,6 +1,6 @@
 import type { PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { RESERVING } from '../orders/bin-orders.ts'
+import { RESERVING } from '../orders/bin-room.ts'
 import { readOwnOrder, lockOrder } from '../orders/order-rows.ts'
 import { paymentResult } from './pay.ts'
 import type { PaymentRow } from '../orders/payment-status.ts'

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import { clearAlarm, everyOwner, raiseAlarm, type Whereabouts } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import { ownerAt } from '../../platform/credentials/hub-access.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'

@@ -1,7 +1,7 @@
 import { sql, type RawBuilder } from 'kysely'
 import { paymentColumns, type OwnerPayment } from '../../../protocol/contract/owner-reports.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { readableBooks, type HubBook } from '../../platform/credentials/hub-access.ts'
 import { requireOrder, withinRange, type AskedRange } from '../../platform/http/date-range.ts'

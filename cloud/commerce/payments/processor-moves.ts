@@ -8,7 +8,7 @@ import {
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import { publishOrder, publishRefund } from '../orders/order-events.ts'
+import { publishOrder, publishRefund } from '../orders/move-order.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
 import {

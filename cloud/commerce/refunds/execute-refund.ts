@@ -10,7 +10,7 @@ import {
   type Answer,
   type Change,
 } from '../money/operations.ts'
-import { publishRefund } from '../orders/order-events.ts'
+import { publishRefund } from '../orders/move-order.ts'
 import { lockOrder, lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
 import type { RefundRow } from '../orders/payment-status.ts'
 import type { ProcessorRefund } from '../processors/processor.ts'

@@ -4,12 +4,12 @@ import type { Alarm } from '../../../protocol/contract/owner-alarms.ts'
 import { placeText } from '../../../protocol/model/subject.ts'
 import type { FleetHub, RestockRow } from '../../../protocol/contract/owner-reports.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { useData } from './data.ts'
-import { addDays, ago, money, shortDay, title, weekday } from './format.ts'
+import { useData, keep } from './data.ts'
+import { addDays, ago, money, shortDay, title, weekday, today } from './format.ts'
 import { useActorName } from './names.ts'
 import { act, Card, Figure, Heading, Link, Loaded, Nothing, severityLooks } from './parts.tsx'
 import { all, ask, can } from './session.ts'
-import { type HubSales, readHubSales } from './today-sales.ts'
+import { readHubFacts } from './hubs.ts'
 
 interface Now {
   fleet: FleetHub[]
@@ -281,4 +281,53 @@ function Refill({ rows }: { rows: readonly RestockRow[] }): JSX.Element {
       </div>
     </Card>
   )
+}
+
+/** Sales of a hub by its own calendar: revenue in cents, and the number of orders. */
+interface HubSales {
+  /** The present day at the hub. */
+  day: string
+  currency: string
+  today: number
+  yesterday: number
+  /** The same weekdays of the week before. */
+  todayBefore: number
+  yesterdayBefore: number
+  ordersYesterday: number
+}
+
+/** Sales of a past day, by hub. A hub without sales is absent. */
+const readDay = (day: string) =>
+  keep(`sales ${day}`, async () => {
+    const { data } = await ask('GET /owners/sales', { query: { from: day, to: day, group_by: 'hub' } })
+    return new Map(data.map(({ key, ...row }) => [Number(key), row]))
+  })
+
+/** The days before the present day that the look at today compares. */
+const compared = [-1, -7, -8] as const
+
+/**
+ * Sales of the last days of hubs. Three calls read the past days of all hubs. Hubs in another time zone may have another day, and
+ * need three more. One call for each hub reads its time zone and its currency, at most once a minute.
+ */
+async function readHubSales(fleet: readonly FleetHub[]): Promise<ReadonlyMap<number, HubSales>> {
+  const rows = fleet.map(async ({ hub_id: id, sales_today }) => {
+    const { timezone, currency } = await readHubFacts(id)
+    const day = today(timezone)
+    const past = await Promise.all(compared.map((days) => readDay(addDays(day, days))))
+    const [yesterday, todayBefore, yesterdayBefore] = past.map((sales) => sales.get(id)?.gross_revenue ?? 0)
+    return [
+      id,
+      {
+        day,
+        currency,
+        today: sales_today?.gross_revenue ?? 0,
+        yesterday: yesterday!,
+        todayBefore: todayBefore!,
+        yesterdayBefore: yesterdayBefore!,
+        ordersYesterday: past[0]!.get(id)?.total_orders ?? 0,
+      },
+    ] as const
+  })
+  return new Map(await Promise.all(rows))
 }

@@ -2,7 +2,7 @@ import type { Delivery, WebhookEndpoint } from '../../../protocol/contract/owner
 import { TEST_EVENT } from '../../../protocol/model/event-types.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { reachableHubs, readOwner, requireReach } from '../../platform/credentials/hub-access.ts'

@@ -1,7 +1,7 @@
 import type { ownerWebhookRoutes } from '../../../protocol/contract/owner-webhooks.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'

@@ -1,7 +1,7 @@
 import { BROKER_CERTIFICATE } from '../../../protocol/mqtt/certificates.ts'
 import { certificateSubject } from '../../../protocol/model/subject.ts'
 import { clearAlarm, everyOwner, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { AUTHORITY, endOfAuthority, endOfOverlap, OVERLAP } from '../../gateway/hub-certificates.ts'
 import { endOfReleases } from '../releases/releases.ts'

@@ -31,7 +31,7 @@ import {
 import { doorsOf, readFridges, readRows } from '../../commerce/catalogue/layout.ts'
 import { noteRestored, type LostOrder } from '../../commerce/orders/restored.ts'
 import type { VerifiedCertificate } from '../../gateway/lost-certificates.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 

@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../../protocol/model/times.ts'
 import { clearAlarm, everyOwner, raiseAlarm } from '../../events/alarms/alarms.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { WorkKinds } from '../../platform/work/runner.ts'
 import type { BackupTarget } from './target.ts'

@@ -4,7 +4,7 @@ import type { LogEntry } from '../../../protocol/contract/diag.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { unavailable } from '../../platform/unavailable.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 
 /** The maximum that is read of a file. */
 const LIMIT_BYTES = 1024 * 1024

@@ -1,7 +1,7 @@
 import { arch, availableParallelism, freemem, loadavg, platform, release, totalmem } from 'node:os'
 import { sql } from 'kysely'
 import { type SystemInfo, taskNames, type WorkerStatus } from '../../../protocol/contract/diag.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { PRODUCT_VERSION } from '../../../protocol/build.ts'
 import type { CloudDatabase } from '../../platform/store/database.ts'

@@ -1,7 +1,7 @@
 import type { TemperatureSpan } from '../../../protocol/contract/owner-hubs.ts'
 import { DAY_MS } from '../../../protocol/model/times.ts'
 import { readTenures, within } from '../../platform/credentials/hub-access.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { csvLine, csvLines } from '../../platform/csv.ts'

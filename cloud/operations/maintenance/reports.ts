@@ -9,7 +9,7 @@ import type {
 import type { MaintenanceEntry } from '../../../protocol/mqtt/hub-entries.ts'
 import { appendEvent } from '../../events/append-event.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { mayReadBooks, type OwnedHub, reachesHub, readOwner } from '../../platform/credentials/hub-access.ts'

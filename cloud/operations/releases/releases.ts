@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createReadStream } from 'node:fs'
 import { z } from 'zod'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import { latestRoot } from '../../gateway/desired-state.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Media } from '../../platform/media/media.ts'

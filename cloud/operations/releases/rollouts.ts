@@ -1,7 +1,7 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { changeRelease, readDesired, StoredReport } from '../../gateway/desired-state.ts'
 import { versionOf } from '../../gateway/hub-state.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'

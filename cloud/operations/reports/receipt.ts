@@ -1,7 +1,7 @@
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
 import { moneyText } from '../../../protocol/model/money.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { hubsWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'

@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 import { restockColumns, type RestockRow } from '../../../protocol/contract/owner-reports.ts'
-import { shownUnits } from '../../commerce/catalogue/units.ts'
-import { isBlocked } from '../../commerce/catalogue/blocked.ts'
+import { shownUnits, isBlocked } from '../../commerce/catalogue/units.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { addDays } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'

@@ -7,7 +7,7 @@ import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { SendMail } from '../../operations/alarms/mail.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudits } from '../../platform/audit/audit.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import {

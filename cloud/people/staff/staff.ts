@@ -2,7 +2,7 @@ import type { Key, Person } from '../../../protocol/contract/owner-people.ts'
 import { roleScopes, type Scope } from '../../../protocol/model/scopes.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit, appendAudits } from '../../platform/audit/audit.ts'
-import { timestamp, timestampOrNull } from '../../platform/calendar/timestamps.ts'
+import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import {
   issueApiKey,

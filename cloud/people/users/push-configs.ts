@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely'
 import type { PushConfig } from '../../../protocol/contract/consumer-profile.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { lockUser } from '../../platform/credentials/lock-user.ts'
-import { timestamp } from '../../platform/calendar/timestamps.ts'
+import { timestamp } from '../../platform/calendar/days.ts'
 import { isUniqueViolation, type Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 

@@ -1,6 +1,6 @@
 import { sql, type RawBuilder, type Selectable, type SqlBool } from 'kysely'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
-import { timestamp } from '../calendar/timestamps.ts'
+import { timestamp } from '../calendar/days.ts'
 import { csvLine } from '../csv.ts'
 import type { Queries } from '../store/database.ts'
 import type { Tables } from '../store/schema.ts'

@@ -69,3 +69,7 @@ export function daysOf(month: Month): Day[] {
 
 const monthIn = (year: number, index: number): Month =>
   `${String(year).padStart(4, '0')}-${String(index + 1).padStart(2, '0')}`
+
+/** ISO 8601 in UTC with a trailing `Z` (O §1), of milliseconds since the Unix epoch. */
+export const timestamp = (at: number): string => new Date(at).toISOString()
+export const timestampOrNull = (at: number | null): string | null => (at === null ? null : timestamp(at))

@@ -19,11 +19,11 @@ import {
   nothingPresented,
   notKey,
 } from './explain.ts'
-import { cachedGrants } from './cached-grants.ts'
 import type { VerifiedIdentity, VerifyIdentity } from './identity-token.ts'
 import { hubsWithScope, listRoles, type Role } from './roles.ts'
 import { digestOf } from './secrets.ts'
 import { readSession, touchSession } from './sessions.ts'
+import { BoundedMap } from '../bounded-map.ts'
 
 /** The credentials that a request carries. */
 export interface Presented {
@@ -214,3 +214,33 @@ const anonymous = ({ address }: Presented): Authenticated => ({
 
 /** The actor of a request without a credential. */
 export const actorAt = (address: string): string => `address:${address}`
+
+/** Maximum number of cached grants of a kind. */
+const MOST = 20_000
+
+/**
+ * Caches the rights of callers for `grantsKeptMs`, because they hardly ever change and each request would read them. A
+ * revoked right ends in all processes within that time; a changed or added right starts within it. Absent rights are
+ * never cached, so that a caller's first right starts at once. Concurrent requests share one read.
+ */
+export function cachedGrants<K extends string | number, V>(
+  { runtime, settings }: Pick<CloudContext, 'runtime' | 'settings'>,
+  read: (key: K) => Promise<V | undefined>,
+): (key: K) => Promise<V | undefined> {
+  const known = new BoundedMap<{ readAt: number; grant: Promise<V | undefined> }>(MOST)
+  return (name) => {
+    const key = String(name)
+    const readAt = runtime.clock.monotonic()
+    const current = known.get(key)
+    if (current && readAt - current.readAt < settings.grantsKeptMs) return current.grant
+    const entry = { readAt, grant: read(name) }
+    known.set(key, entry)
+    const forget = (): void => {
+      if (known.get(key) === entry) known.delete(key)
+    }
+    entry.grant.then((grant) => {
+      if (grant === undefined) forget()
+    }, forget)
+    return entry.grant
+  }
+}

@@ -21,7 +21,6 @@ import type { StoredAnswers } from '../limits/stored-answers.ts'
 import type { Media } from '../media/media.ts'
 import { statement } from '../store/statement.ts'
 import { answerOf, errorAnswer, send, type Answer, type Call, type Headers } from './answer.ts'
-import { Input, type Checked } from './input.ts'
 import { Reply, type HandlerInput, type Memento } from './handler.ts'
 import { fingerprintOf, idempotently, type KeyedRequest, type Made } from './idempotency.ts'
 import { allowanceNow, type RateLimiter } from './rate-limit.ts'
@@ -32,7 +31,9 @@ import {
   receiveBody,
   receiveForm,
   requireSignature,
+  Input,
   type ReceivedBody,
+  type Checked,
 } from './receive.ts'
 import { sessionSecretOf } from './session-cookie.ts'
 import { compressed, validated } from './web.ts'

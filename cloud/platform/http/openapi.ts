@@ -22,7 +22,7 @@ import {
 } from './json-schema.ts'
 import { IdempotencyKey } from './validate.ts'
 import type { Clock } from '../../../protocol/model/runtime.ts'
-import { timestamp } from '../calendar/timestamps.ts'
+import { timestamp } from '../calendar/days.ts'
 import { JsonText } from '../store/json.ts'
 import { etagOf } from './web.ts'
 import { reply, type Handlers } from './handler.ts'

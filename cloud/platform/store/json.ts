@@ -12,7 +12,7 @@ interface JsonSql {
   /** The rows of a query as an array; `[]` if there are none. */
   arrayOf(item: Sql, order: Sql): RawBuilder<string>
   boolean(condition: Sql): RawBuilder<boolean>
-  /** `timestamp` (`calendar/timestamps.ts`) of milliseconds since the Unix epoch. */
+  /** `timestamp` (`calendar/days.ts`) of milliseconds since the Unix epoch. */
   timestamp(at: Sql): RawBuilder<string>
   /** The JSON of a subquery, nested in other JSON. SQLite 3.54 would otherwise treat it as text. */
   nested(query: Sql): RawBuilder<string>

@@ -1,4 +1,4 @@
-import { readBinOrders } from '../../../cloud/commerce/orders/bin-orders.ts'
+import { readBinOrders } from '../../../cloud/commerce/orders/bin-room.ts'
 import { confirmExternal } from '../../../cloud/commerce/payments/confirm.ts'
 import type { CloudContext } from '../../../cloud/platform/context.ts'
 

@@ -1,7 +1,7 @@
 import { randomHex } from '../../../protocol/model/ids.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import { insertEvent, readIntent } from '../../../cloud/commerce/processors/sandbox/books.ts'
-import { dispute, sendDispute } from '../../../cloud/commerce/processors/sandbox/disputes.ts'
+import { dispute, sendDispute } from '../../../cloud/commerce/processors/sandbox/sandbox.ts'
 import type { CloudDatabase } from '../../../cloud/platform/store/database.ts'
 
 /** Acts of people at the sandbox processor and at the banks of its customers. */

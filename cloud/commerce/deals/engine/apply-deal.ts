@@ -1,7 +1,8 @@
 import type { RewardType } from '../../../../protocol/model/deal-terms.ts'
-import { type Cart, type CartLine, type Deal, givesAway, inOrder, isOnCart, type Reward } from './deal.ts'
-import { type Buyer, timesMet, triggerUnits } from './judge-deal.ts'
 import {
+  givesAway,
+  inOrder,
+  isOnCart,
   cheapestFirst,
   countOf,
   greatest,
@@ -11,8 +12,13 @@ import {
   plus,
   splitByLargestRemainder,
   take,
+  type Cart,
+  type CartLine,
+  type Deal,
+  type Reward,
   type Units,
-} from './units.ts'
+} from './deal.ts'
+import { type Buyer, timesMet, triggerUnits } from './judge-deal.ts'
 
 /** The combined effect of all deals on a cart. Cents. */
 export interface Plan {

@@ -3,8 +3,21 @@ import type { DealStatus } from '../../../../protocol/contract/deals.ts'
 import type { DealTerms, TimeWindow, TriggerType } from '../../../../protocol/model/deal-terms.ts'
 import { weekdayOf } from '../../../platform/calendar/days.ts'
 import { localDay, minuteOfDay } from '../../../platform/calendar/zone.ts'
-import { givesAway, type Cart, type CartLine, type Deal, type Reward, type Trigger } from './deal.ts'
-import { countOf, greatest, minus, noUnits, plus, take, type Units } from './units.ts'
+import {
+  givesAway,
+  countOf,
+  greatest,
+  minus,
+  noUnits,
+  plus,
+  take,
+  type Cart,
+  type CartLine,
+  type Deal,
+  type Reward,
+  type Trigger,
+  type Units,
+} from './deal.ts'
 
 /** The date and time at a hub. */
 export interface HubTime {

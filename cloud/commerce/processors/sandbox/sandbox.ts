@@ -6,13 +6,14 @@ import type { CloudDatabase, Tx } from '../../../platform/store/database.ts'
 import { allOf, statement } from '../../../platform/store/statement.ts'
 import {
   METHOD_UNKNOWN,
+  leastAmount,
+  DISPUTE_EVENT,
   type CardProcessor,
   type Intent,
   type IntentRequest,
   type IntentStatus,
   type ProcessorRefund,
   type RefundRequest,
-  leastAmount,
 } from '../processor.ts'
 import {
   moveIntent,
@@ -31,10 +32,10 @@ import {
   insertCustomer,
   insertSetupIntent,
   completeRefund,
+  insertEvent,
   type IntentRow,
 } from './books.ts'
 import { cardNamed, cardOf, cardToSave, isOwnId } from './cards.ts'
-import { dispute } from './disputes.ts'
 import type { CloudContext } from '../../../platform/context.ts'
 import { done, Unavailable, type WorkKinds } from '../../../platform/work/runner.ts'
 import { signPayload } from '../../../platform/http/signature.ts'
@@ -307,3 +308,37 @@ export const sandboxWork = ({ context, secret, deliver }: DeliveryOptions): Work
     },
   },
 })
+
+/** A cardholder's bank takes a payment back. An intent is disputed once. */
+export async function dispute(tx: Tx, runtime: Runtime, intent: IntentRow): Promise<void> {
+  const amount = intent.amount - intent.refunded
+  if (intent.status !== 'succeeded' || amount === 0) return
+  const opened = await tx.q
+    .insertInto('sandbox_disputes')
+    .values({
+      id: `dp_${randomHex(runtime.random, 12)}`,
+      intent_id: intent.id,
+      amount,
+      status: 'open',
+      created_at: runtime.clock.now(),
+    })
+    .onConflict((conflict) => conflict.doNothing())
+    .returningAll()
+    .executeTakeFirst()
+  if (opened) await sendDispute(tx, runtime, opened, 'succeeded')
+}
+
+/** Sends the state of a dispute: `failed` if the bank returns the money. */
+export const sendDispute = (
+  tx: Tx,
+  runtime: Runtime,
+  { id, amount, intent_id }: { id: string; amount: number; intent_id: string },
+  status: 'succeeded' | 'failed',
+): Promise<void> =>
+  insertEvent(tx, runtime, DISPUTE_EVENT, 0, {
+    id,
+    amount,
+    status,
+    payment_intent: intent_id,
+    failure_reason: status === 'failed' ? 'won' : 'fraudulent',
+  })

@@ -205,7 +205,7 @@ export const hubTables = {
   }).primaryKey('hub_id', 'fridge'),
   /**
    * Places that are blocked from sale, with the reason. Shelf and row 0: the whole cabinet. Only
-   * `catalogue/blocked.ts` writes it: the owner's blocks from `hubs.disabled_fridges`, the hub's from its ledger.
+   * `catalogue/units.ts` writes it: the owner's blocks from `hubs.disabled_fridges`, the hub's from its ledger.
    */
   blocked_places: defineTable({
     hub_id: int.references('hubs'),

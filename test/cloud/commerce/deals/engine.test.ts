@@ -1,8 +1,13 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { applyDeal, chooseDeals } from '../../../../cloud/commerce/deals/engine/apply-deal.ts'
-import { type Cart, type Deal, needOf, needsMetBy } from '../../../../cloud/commerce/deals/engine/deal.ts'
-import { splitByLargestRemainder } from '../../../../cloud/commerce/deals/engine/units.ts'
+import {
+  needOf,
+  needsMetBy,
+  splitByLargestRemainder,
+  type Cart,
+  type Deal,
+} from '../../../../cloud/commerce/deals/engine/deal.ts'
 import { cart, deal, reward, trigger } from './support/deal.ts'
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { prefixOf, revokeApiKey } from '../../../../cloud/platform/credentials/api-keys.ts'
-import { cachedGrants } from '../../../../cloud/platform/credentials/cached-grants.ts'
+import { cachedGrants } from '../../../../cloud/platform/credentials/resolve.ts'
 import { grantRole, revokeRole } from '../../../../cloud/platform/credentials/roles.ts'
 import { cloudLimits, defaultLimits } from '../../../../cloud/platform/settings/limits.ts'
 import { openCloud } from '../../../world/cloud.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { prefersType } from '../../../../cloud/platform/http/input.ts'
+import { prefersType } from '../../../../cloud/platform/http/receive.ts'
 
 test.each([
   [undefined, false],

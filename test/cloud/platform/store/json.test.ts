@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { discountedPrice, discountedPriceSql } from '../../../../cloud/commerce/catalogue/pricing.ts'
-import { timestamp } from '../../../../cloud/platform/calendar/timestamps.ts'
+import { timestamp } from '../../../../cloud/platform/calendar/days.ts'
 import { jsonOf } from '../../../../cloud/platform/store/json.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 
