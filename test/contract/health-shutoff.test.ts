@@ -135,34 +135,3 @@ test('after a power cut a warm fridge sells nothing, and waiting orders are refu
   await confirm()
   expect(await people.told('health_shutoff')).toEqual(OVER)
 })
-
-test('after a power cut of unknown length without a cloud a warm fridge sells nothing', async () => {
-  const { id } = plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
-  plant.hub.heldDown = true
-  plant.hub.kill('power cut')
-  plant.network.severe(plant.hub.name, true)
-  await plant.run(15 * MINUTE)
-  plant.hub.heldDown = false
-  plant.hub.start()
-  await plant.run(2 * MINUTE)
-  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: true })
-  await plant.cutHub(false)
-  expect(await people.told('health_shutoff')).toEqual(BEGUN)
-  plant.room.hub.faults.clear(id)
-  await confirm()
-  expect(await people.told('health_shutoff')).toEqual(OVER)
-})
-
-test('a late confirmation ends only a shutoff that began before it', async () => {
-  plant.room.hub.faults.raise({ type: 'warm_fridge', target: 'fridge-1' })
-  await plant.run(40 * MINUTE)
-  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: true })
-  await plant.cutHub(true)
-  const answer = await plant.control('enable_fridge', 'fridge=1')
-  expect(codeOf(answer)).toBe(202)
-  await plant.run(5 * MINUTE)
-  await plant.cutHub(false)
-  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: false })
-  await plant.run(31 * MINUTE)
-  expect(plant.hub.hub!.core.health().fridges[0]).toMatchObject({ shutoff: true })
-})

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { signPayload } from '../../cloud/platform/http/signature.ts'
 import { errorOf } from '../world/cloud.ts'
 import { onEachDatabase } from '../world/database.ts'
 import { drop } from '../world/shop.ts'
@@ -71,74 +70,6 @@ onEachDatabase('the service over HTTP', (open) => {
     expect(errorOf(await owner('POST', 'orders/1/refund')).error.code).toBe('already_refunded')
   })
 
-  test('an unpaid order can be deleted, and another customer does not find it', async () => {
-    const { customer } = await openService(open)
-    await customer('ada', 'POST', bootstrap)
-    await customer('eve', 'POST', bootstrap)
-    await customer('ada', 'POST', `${orders}?hub_id=1`)
-    const stranger = await customer('eve', 'GET', '/users/2/orders/1?hub_id=1')
-    expect([stranger.status, errorOf(stranger).error.code]).toEqual([404, 'order_not_found'])
-    expect((await customer('ada', 'DELETE', `${orders}/1`)).json).toMatchObject({
-      success: true,
-      order_id: 1,
-    })
-    expect((await customer('ada', 'DELETE', `${orders}/1`)).status).toBe(404)
-  })
-
-  test('a declined card is 402 and leaves the cart unchanged', async () => {
-    const { customer } = await openService(open)
-    await customer('ada', 'POST', bootstrap)
-    await customer('ada', 'POST', `${orders}?hub_id=1`)
-    await customer('ada', 'PUT', `${orders}/1/order_item?hub_id=1`, { product_id: 1, quantity: 1 })
-    const pay = { order_id: 1, payment_method_id: 'pm_card_chargeDeclined' }
-    const declined = await customer('ada', 'POST', '/users/payments/pay', pay)
-    expect(declined.status).toBe(402)
-    expect(errorOf(declined).error).toMatchObject({
-      code: 'card_declined',
-      details: { decline_code: 'generic_decline' },
-    })
-    expect((await customer('ada', 'GET', `${orders}/1?hub_id=1`)).json).toMatchObject({
-      processing_status: 0,
-    })
-  })
-
-  test('a payment that needs its customer is confirmed by its id', async () => {
-    const { customer } = await openService(open)
-    await customer('ada', 'POST', bootstrap)
-    await customer('ada', 'POST', `${orders}?hub_id=1`)
-    await customer('ada', 'PUT', `${orders}/1/order_item?hub_id=1`, { product_id: 1, quantity: 1 })
-    const method = { order_id: 1, payment_method_id: 'pm_card_authenticationRequired' }
-    const begun = await customer('ada', 'POST', '/users/payments/pay', method)
-    expect(begun.json).toMatchObject({ status: 'requires_action', processing_status: 10 })
-    const { payment_id } = begun.json as { payment_id: string }
-    const confirmation = { order_id: 1, payment_intent_id: payment_id }
-    const done = await customer('ada', 'POST', '/users/payments/confirm-payment', confirmation)
-    expect(done.json).toMatchObject({
-      status: 'succeeded',
-      processing_status: 20,
-      payment_status: 'completed',
-    })
-  })
-
-  test('an integrator’s confirmation queues the order with the reserved bin', async () => {
-    const { customer, owner } = await openService(open)
-    await customer('ada', 'POST', bootstrap)
-    await customer('ada', 'POST', `${orders}?hub_id=1`)
-    await customer('ada', 'PUT', `${orders}/1/order_item?hub_id=1`, { product_id: 1, quantity: 1 })
-    const claim = { order_id: 1, payment_method_id: 'external' }
-    const claimed = await customer('ada', 'POST', '/users/payments/pay', claim)
-    expect(claimed.json).toMatchObject({
-      status: 'requires_action',
-      next_action: { type: 'integrator_confirmation', hub_id: 1 },
-    })
-    const { next_action } = claimed.json as { next_action: { bin_number: number } }
-    const confirmed = await owner('POST', `controls/open_bin?hub=1&bin=${next_action.bin_number}`)
-    expect(confirmed.json).toMatchObject({
-      status: 'ok',
-      result: { success: true, status_code: 202, response_data: { order_id: 1, processing_status: 20 } },
-    })
-  })
-
   test('a command to a disconnected hub fails at once, but its last known state is returned', async () => {
     const { owner, customer, shop } = await openService(open)
     for (const name of ['open_bin', 'close_bin', 'raise_bin', 'lower_bin']) {
@@ -172,14 +103,6 @@ onEachDatabase('the service over HTTP', (open) => {
     expect([refused.status, errorOf(refused).error.code]).toEqual([409, 'hub_not_accepting_orders'])
   })
 
-  test('opening a delivery requires a ready order', async () => {
-    const { customer } = await openService(open)
-    await customer('ada', 'POST', bootstrap)
-    await customer('ada', 'POST', `${orders}?hub_id=1`)
-    const early = await customer('ada', 'POST', `${orders}/1/open-delivery?hub_id=1`)
-    expect([early.status, errorOf(early).error.code]).toEqual([409, 'order_not_ready'])
-  })
-
   test('the routes of the embedded issuer do not exist and are not documented without it', async () => {
     const { send } = await openService(open)
     const json = { 'Content-Type': 'application/json' }
@@ -187,24 +110,5 @@ onEachDatabase('the service over HTTP', (open) => {
     expect([token.status, errorOf(token).error.code]).toEqual([404, 'route_not_found'])
     const document = await send('GET', '/openapi.json', {})
     expect(JSON.stringify(document.json)).not.toContain('/demo/')
-  })
-
-  test('the webhook accepts only signed events', async () => {
-    const { send, webhookSecret, shop } = await openService(open)
-    const event = { id: 'evt_1', type: 'something.else', data: { object: { id: 'pi_1' } } }
-    const body = JSON.stringify(event)
-    const now = shop.clock.now()
-    const post = (signature: string) =>
-      send('POST', '/webhooks/payments', { 'Payment-Signature': signature }, body)
-    for (const signature of [
-      '',
-      signPayload(body, 'another', now),
-      signPayload(body, webhookSecret, now - 301_000),
-    ]) {
-      const refused = await post(signature)
-      expect([refused.status, errorOf(refused).error.code]).toEqual([400, 'invalid_signature'])
-    }
-    for (let count = 0; count < 2; count += 1)
-      expect((await post(signPayload(body, webhookSecret, now))).json).toEqual({ received: true })
   })
 })

@@ -129,24 +129,3 @@ test('a repeated resolution after a crash of the hub books the unit once', async
     })
   }
 }, 60_000)
-
-test('resolving at an offline hub fails, and no command is queued', async () => {
-  const { operation } = await doubtful()
-  await plant.cutHub(true)
-  const answer = await settle(operation.id, true)
-  expect(answer).toMatchObject({ status: 502, json: { error: { details: { reason: 'offline' } } } })
-  await plant.cutHub(false)
-  expect(await unknown()).toMatchObject([{ id: operation.id }])
-})
-
-test('a resolution at the hub itself stands', async () => {
-  const { operation } = await doubtful()
-  await plant.cutHub(true)
-  plant.hub.hub!.core.settle(operation.id, false)
-  await plant.cutHub(false)
-  expect(errorOf(await settle(operation.id, true)).error.code).toBe('operation_settled')
-  expect(await settle(operation.id, false)).toMatchObject({
-    status: 200,
-    json: { state: 'not_happened', settled_by: 'person' },
-  })
-})

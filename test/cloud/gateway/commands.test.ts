@@ -221,23 +221,6 @@ describe('commands', () => {
     expect(await rows(world)).toMatchObject([{ state: 'executed' }])
   })
 
-  test('a hub can finish only its own commands', async () => {
-    const world = await World.create([1, 2])
-    const cloud = world.startCloud('cloud')
-    const [one, two] = [world.hub(1), world.hub(2)]
-    await world.pass(100)
-    one.connect()
-    two.connect()
-    await world.pass(SETTLED)
-    let outcome: CommandOutcome | undefined
-    void cloud.gateway.commands.send(request).then((result) => (outcome = result))
-    await world.pass(50)
-    two.result(one.commands[0]!)
-    await world.pass(RECORDED)
-    expect(outcome).toBeUndefined()
-    expect(await rows(world)).toMatchObject([{ state: 'sent' }])
-  })
-
   test('a repeated result changes nothing', async () => {
     const { world, hub, send } = await connected()
     hub.onCommand = (command) => {

@@ -83,7 +83,7 @@ describe('the judgement of observations', () => {
   const opening: Check = { of: 'open', bin: 1 }
   const main: Check = { of: 'door', door: 'main', hasLock: true, hasSensor: true }
 
-  test('an observation agrees if the right door opens and no other', () => {
+  test('an observation agrees if only the right door opens', () => {
     expect(judge(opening, of({ seen: seen(['bin 1 door', 'open']) }))).toEqual({ agrees: true, because: [] })
   })
 

@@ -57,15 +57,6 @@ test('no command moves a bin that is being filled for an order', () => {
   expect(results).toMatchObject([{ outcome: 'refused', reason: 'interlock' }])
 })
 
-test('a lift does not move while its door is open', () => {
-  const bench = TestHub.ready()
-  bench.command({ name: 'open_bin', bin: 1 })
-  bench.run(5000)
-  const { results } = bench.command({ name: 'raise_bin', bin: 1 })
-  expect(results).toMatchObject([{ outcome: 'refused', reason: 'interlock' }])
-  expect(bench.motions()).toHaveLength(1)
-})
-
 test('no unit drops into an open bin or onto a raised lift', () => {
   const bench = TestHub.ready()
   bench.command({ name: 'raise_bin', bin: 1 })

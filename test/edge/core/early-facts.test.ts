@@ -102,7 +102,7 @@ test('the reports of a known hub after a start without the cloud are dated right
   for (const { at } of telemetry(bench).slice(-2)) expect(at).toBeGreaterThanOrEqual(from)
 })
 
-test('every time in an entry is corrected, and no other number', () => {
+test('all times in an entry are corrected, and only they', () => {
   const entry = {
     kind: 'snapshot',
     at: 20,

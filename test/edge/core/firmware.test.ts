@@ -115,7 +115,7 @@ describe('an update of the controllers’ firmware', () => {
     expect(without.firmwareOutcomes).toEqual(['done'])
   })
 
-  test('a hub whose controllers know no updates uses them as before', () => {
+  test('a hub uses controllers that know no updates as before', () => {
     const bench = new TestHub(1, new Map(CONTROLLERS.map((id) => [id, 2])))
     bench.images = [imageOf(makeImage({ build: 2 }))]
     bench.begin()

@@ -18,7 +18,7 @@ function linesAt(levels: Record<string, Level>) {
 
 const locks = ['main', 'fridge_1_left', 'fridge_1_middle', 'fridge_1_right'].map((door) => `${door}_lock`)
 
-test('every unlocked lock is locked, and no other line is driven', () => {
+test('only the lines of unlocked locks are driven, to lock them', () => {
   const levels = Object.fromEntries(simulatedHardware.gpio.lines.map(({ name }) => [name, 0]))
   const { gpio, driven } = linesAt({ ...levels, main_door: 1, main_lock: 1, fridge_1_right_lock: 1 })
   lockAll(gpio, simulatedHardware.gpio.lines, silentLog)

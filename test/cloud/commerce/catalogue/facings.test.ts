@@ -174,16 +174,4 @@ onEachDatabase('the rows of a hub', (open) => {
     await reporting
     expect(await both()).toEqual([9, 9])
   })
-
-  test.each([
-    [{ row: 5, quantity: 1 }, 422, 'invalid_location', ['body', 'row']],
-    [{ row: 1, quantity: 11 }, 422, 'invalid_quantity', ['body', 'quantity']],
-    [{ row: 1, quantity: -1 }, 422, 'invalid_quantity', ['body', 'quantity']],
-    [{ row: 4, quantity: 1 }, 404, 'product_not_found', undefined],
-  ])('the count %j is refused: %i %s', async ({ row, quantity }, status, code, loc) => {
-    const { count } = await openRows(open)
-    const answer = await count(row, quantity)
-    expect(answer).toMatchObject({ status, json: { error: { code } } })
-    if (loc) expect(answer.json).toMatchObject({ detail: [{ loc }] })
-  })
 })

@@ -1,11 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  discountedPrice,
-  priceOrder,
-  taxOn,
-  unitShare,
-} from '../../../../cloud/commerce/catalogue/pricing.ts'
+import { discountedPrice, priceOrder, taxOn } from '../../../../cloud/commerce/catalogue/pricing.ts'
 import { TaxPercent, toMillipercent } from '../../../../cloud/commerce/catalogue/pricing.ts'
 
 const line = fc
@@ -67,24 +62,6 @@ test('prices are integer cents, totals are sums of lines, and nothing is negativ
         expect(priced.net).toBe(priced.unitPrice * lines[index]!.quantity - lines[index]!.discount)
         expect(Math.abs(priced.tax - (priced.net * rate) / 100_000)).toBeLessThanOrEqual(0.5)
       }
-    }),
-  )
-})
-
-test('the shares of a line that is refunded in any portions add up to exactly its price', () => {
-  const portions = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 20 })
-  fc.assert(
-    fc.property(fc.integer({ min: 0, max: 1_000_000 }), portions, (amount, units) => {
-      const of = units.reduce((total, n) => total + n, 0)
-      let before = 0
-      let total = 0
-      for (const n of units) {
-        const share = unitShare(amount, of, before, n)
-        expect(share).toBeGreaterThanOrEqual(0)
-        total += share
-        before += n
-      }
-      expect(total).toBe(amount)
     }),
   )
 })

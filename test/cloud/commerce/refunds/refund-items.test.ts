@@ -111,16 +111,6 @@ onEachProcessor('refunds of a line', (open) => {
     await expect(line(shop, id, 1)).rejects.toMatchObject({ code: 'insufficient_quantity' })
   })
 
-  test('a refund of another owner’s order is not found, and of an unpaid order it is a conflict', async () => {
-    const shop = await open()
-    const id = await preparing(shop)
-    const request = { orderId: id, productId: 1, quantity: 1, actor: 'other' }
-    const denied = refundItem(shop.services, { ...request, mayTouch: () => Promise.resolve(false) })
-    await expect(denied).rejects.toMatchObject({ code: 'order_not_found' })
-    const cart = await shop.cart(await shop.customer(), { 1: 1 })
-    await expect(line(shop, cart.id, 1)).rejects.toMatchObject({ code: 'order_state_conflict' })
-  })
-
   test('a refund that leaves nothing of a queued order cancels it, and a partial one does not', async () => {
     const shop = await open()
     const { id } = await shop.paidOrder({ 1: 2 })

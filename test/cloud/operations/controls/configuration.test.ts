@@ -88,21 +88,6 @@ onEachDatabase('desired state', (open) => {
     expect(states).toEqual(Array.from({ length: 31 }, (_, index) => 1 - (index % 2)))
   })
 
-  test('each change of the desired state is in the audit log with its result', async () => {
-    const world = await openWorld(open)
-    await world.post('toggle_bin?hub=1&bin=2')
-    await world.post('stop_orders?hub=1')
-    const audit = await world.shop.context.db.kysely
-      .selectFrom('audit_log')
-      .select(['action', 'object', 'result', 'hub_id'])
-      .orderBy('id')
-      .execute()
-    expect(audit).toEqual([
-      { action: 'controls.toggle_bin', object: 'bin-2', result: 'accepted', hub_id: 1 },
-      { action: 'controls.stop_orders', object: 'orders', result: 'accepted', hub_id: 1 },
-    ])
-  })
-
   test('no product in the cabinets of a disabled fridge can be bought', async () => {
     const world = await openWorld(open)
     const { shop } = world

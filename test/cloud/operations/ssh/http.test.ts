@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { managementHandlers } from '../../../../cloud/operations/ssh/bin-changes.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
-import { errorOf, openCloud, type TestCloud } from '../../../world/cloud.ts'
+import { openCloud, type TestCloud } from '../../../world/cloud.ts'
 import { emptySqlite } from '../../../world/database.ts'
 import { modelHub, register, type ModelHub } from './model-hub.ts'
 
@@ -86,35 +86,5 @@ describe('O §4.6: enable_bin_ssh, disable_bin_ssh', () => {
       },
     })
     expect(hub.calls).toEqual([])
-  })
-
-  test('a caller without permission is refused as on other routes, and the hub receives nothing', async () => {
-    key = await app.key(['controls:read'])
-    expect((await post('enable_bin_ssh', 'bin=1&hub=1')).status).toBe(403)
-    key = await app.key(['controls:write'], { hubs: [2] })
-    const denied = await post('enable_bin_ssh', 'bin=1&hub=1')
-    expect([denied.status, errorOf(denied).error.code]).toEqual([403, 'hub_access_denied'])
-    key = await app.key(['controls:write'])
-    const absent = await post('enable_bin_ssh', 'bin=1&hub=2')
-    expect([absent.status, errorOf(absent).error.code]).toEqual([404, 'hub_not_found'])
-    key = 'lk_wrong'
-    expect((await post('enable_bin_ssh', 'bin=1&hub=1')).status).toBe(401)
-    expect(hub.calls).toEqual([])
-  })
-
-  test('a repetition under the same key gets the first answer, and is executed once', async () => {
-    const headers = { 'Idempotency-Key': 'one' }
-    const first = await post('disable_bin_ssh', 'bin=2&hub=1', headers)
-    const again = await post('disable_bin_ssh', 'bin=2&hub=1', headers)
-    expect(again.json).toEqual(first.json)
-    expect(again.headers.get('Idempotent-Replayed')).toBe('true')
-    expect(hub.calls).toHaveLength(1)
-    expect((await post('disable_bin_ssh', 'bin=3&hub=1', headers)).status).toBe(422)
-  })
-
-  test('the method GET is refused for a bin change', async () => {
-    expect(
-      (await app.call('GET', '/api/v1/owners/controls/enable_bin_ssh?bin=1&hub=1', { key })).status,
-    ).toBe(405)
   })
 })

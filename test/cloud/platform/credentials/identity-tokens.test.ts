@@ -28,11 +28,6 @@ const claims = (app: TestCloud) => {
   return { iss: ISSUER, aud: AUDIENCE, sub: 'ada', iat: now, exp: now + HOUR_SECONDS }
 }
 
-test('a token of the issuer is accepted', async () => {
-  const app = await openCloud()
-  expect((await call(app, await app.issuer.token())).status).toBe(201)
-})
-
 test('a token without a signature is refused', async () => {
   const app = await openCloud()
   expect(await refusal(app, new UnsecuredJWT(claims(app)).encode())).toBe('invalid_token')

@@ -63,22 +63,6 @@ test('the message of an error about fields names the fields and the problem', ()
   expect(new ApiError('invalid_quantity').message).toBe('The quantity must be a non-negative integer.')
 })
 
-test('a known path with another method is 405 and lists its methods', async () => {
-  const { call } = await openCloud()
-  const allowed = 'GET, POST, DELETE'
-  for (const [path, methods] of [
-    ['/api/v1/owners/hubs', 'GET'],
-    ['/users/user', allowed],
-    ['/api/v1/users/user', allowed],
-    ['/api/v1/users/user/', allowed],
-  ] as const) {
-    const answer = await call('PATCH', path)
-    expect(answer.status).toBe(405)
-    expect(errorOf(answer).error.code).toBe('method_not_allowed')
-    expect(answer.headers.get('Allow')).toBe(methods)
-  }
-})
-
 test('a fixed word of a path is not a parameter of another path', async () => {
   const { call } = await openCloud()
   for (const [path, methods] of [

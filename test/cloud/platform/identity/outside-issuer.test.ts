@@ -1,14 +1,4 @@
-import {
-  base64url,
-  decodeJwt,
-  decodeProtectedHeader,
-  exportSPKI,
-  generateKeyPair,
-  importJWK,
-  SignJWT,
-  type CryptoKey,
-  type JWK,
-} from 'jose'
+import { decodeJwt, decodeProtectedHeader, generateKeyPair, SignJWT, type CryptoKey } from 'jose'
 import { expect, test } from 'vitest'
 import { identityVerifier, verifierByIssuer } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { remoteKeys } from '../../../../cloud/platform/identity/remote-keys.ts'
@@ -85,42 +75,6 @@ test('the issuer’s configuration and keys are fetched once for many tokens', a
   expect(oidc.asked).toEqual(['/.well-known/openid-configuration', '/jwks'])
 })
 
-test('a token of another issuer or for another audience is refused', async () => {
-  const { meet } = await serviceWith()
-  expect(await meet(await (await oidcIssuer()).token())).toBe('invalid_token')
-  const elsewhere = await serviceWith({ audience: 'somebody-else' })
-  expect(await elsewhere.meet(await elsewhere.oidc.token())).toBe('invalid_token')
-})
-
-test('a token without a signature, or signed with the public key as a secret, is refused', async () => {
-  const { oidc, meet } = await serviceWith()
-  const token = await oidc.token()
-  const payload = token.split('.')[1]!
-  for (const alg of ['none', 'NONE', 'None']) {
-    const header = base64url.encode(JSON.stringify({ ...decodeProtectedHeader(token), alg }))
-    expect(await meet(`${header}.${payload}.`)).toBe('invalid_token')
-  }
-  const published = (await (await fetch(`${oidc.issuer}/jwks`)).json()) as { keys: JWK[] }
-  const publicJwk = published.keys[0]!
-  const publicKey = (await importJWK(publicJwk, 'ES256', { extractable: true })) as CryptoKey
-  for (const text of [await exportSPKI(publicKey), JSON.stringify(publicJwk)]) {
-    const forged = await resigned(token, new TextEncoder().encode(text), { alg: 'HS256' })
-    expect(await meet(forged)).toBe('invalid_token')
-  }
-  expect(await meet(token)).toBe(201)
-})
-
-test('a token of an unknown key, or of another key under a known id, is refused', async () => {
-  const { oidc, meet } = await serviceWith()
-  const token = await oidc.token()
-  expect(await meet(token)).toBe(201)
-  const { privateKey } = await generateKeyPair('ES256')
-  expect(await meet(await resigned(token, privateKey, { alg: 'ES256' }))).toBe('invalid_token')
-  expect(await meet(await resigned(token, privateKey, { alg: 'ES256', kid: 'unknown' }))).toBe(
-    'invalid_token',
-  )
-})
-
 /** Sends tokens with invented key ids, one after the other. */
 async function invent(meet: (token: string) => Promise<unknown>, token: string, count: number) {
   const { privateKey } = await generateKeyPair('ES256')
@@ -179,20 +133,6 @@ test('an issuer without discovery is used through IDENTITY_JWKS_URL', async () =
   const verify = identityVerifier({ issuer: oidc.issuer, audience: 'larder', keys, clock })
   expect(await verify(await oidc.token())).toMatchObject({ identity: 'shop-app' })
   expect(oidc.asked).toEqual(['/jwks'])
-})
-
-test('an expired token, and a token that is not valid yet, are refused', async () => {
-  const { oidc, meet, advance } = await serviceWith({ lifetimeSeconds: 60 })
-  const token = await oidc.token()
-  expect(await meet(token)).toBe(201)
-  advance(125_000)
-  expect(await meet(token)).toBe('token_expired')
-  const own = await importJWK(oidc.keys[0]!, 'ES256')
-  advance(-125_000)
-  const later = new SignJWT({ ...decodeJwt(token), nbf: decodeJwt(token).iat! + 90 })
-  expect(
-    await meet(await later.setProtectedHeader(decodeProtectedHeader(token) as { alg: string }).sign(own)),
-  ).toBe('invalid_token')
 })
 
 test('keys rotate without a restart: the new key is accepted, and the old key is refused in time', async () => {

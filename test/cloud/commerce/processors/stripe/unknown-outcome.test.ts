@@ -3,14 +3,11 @@ import { OrderStatus as S } from '../../../../../protocol/model/order-status.ts'
 import { pay } from '../../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../../cloud/commerce/refunds/refund-requests.ts'
 import { saveMethod } from '../../../../../cloud/commerce/methods/methods.ts'
-import { deposit } from '../../../../../cloud/commerce/ledger/deposit.ts'
 import { identityOf } from '../../../../../cloud/commerce/processors/processor.ts'
 import { isLongRun } from '../../../../support/long-tests.ts'
 import { onStripeShop } from '../../../support/each-processor.ts'
 import { droppedLines, type Shop } from '../../../../world/shop.ts'
 import type { Fault, SeenCall } from '../../../support/stripe/server.ts'
-import { balanceOf } from '../../../support/wallets.ts'
-import { deliver } from '../../../support/webhooks.ts'
 
 const HOUR = 3_600_000
 const creation = ({ method, path }: SeenCall): boolean => method === 'POST' && path === '/v1/payment_intents'
@@ -117,19 +114,6 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
       .catch((error: unknown) => error)
     expect(late).not.toMatchObject({ status: 'succeeded' })
     expect(await shop.bank.intents()).toMatchObject([{ status: 'canceled' }])
-  })
-
-  test('a declined payment with a lost answer is declined when it is repeated', async () => {
-    const shop = await open()
-    stripe().fail('reset-after', creation)
-    const { orderId, userId, result } = await begin(shop, 'pm_card_chargeDeclined')
-    await expect(result).rejects.toMatchObject({ code: 'processor_unavailable' })
-    stripe().heal()
-    const again = pay(shop.services, { userId, orderId, method: 'pm_card_chargeDeclined' })
-    await expect(again).rejects.toMatchObject({ code: 'card_declined' })
-    expect(await shop.order(orderId)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
-    expect(await shop.payments(orderId)).toMatchObject([{ decline_code: 'generic_decline' }])
-    expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
   test('after an error of Stripe that it repeats under the key, the charge is found by its metadata and refunded', async () => {
@@ -293,20 +277,4 @@ onStripeShop('unconfirmed money operations at Stripe', (open, stripe) => {
     await save()
     expect((await shop.bank.customers()).map(({ methods }) => methods.length)).toEqual([1])
   })
-
-  test.for(quickFaults)(
-    'a deposit with %s is credited once if it was charged, and is not charged later',
-    async ([fault, isDone]) => {
-      const shop = await open()
-      const userId = await shop.customer()
-      stripe().fail(fault, creation)
-      const request = { userId, amountCents: 2500, method: 'pm_card_visa' }
-      await expect(deposit(shop.services, request)).rejects.toMatchObject({ code: 'processor_unavailable' })
-      stripe().heal()
-      await later(shop, 31_000)
-      await deliver(shop, 3)
-      expect(await balanceOf(shop, userId)).toBe(isDone ? 2500 : 0)
-      expect(await shop.bank.intents()).toMatchObject([{ status: isDone ? 'succeeded' : 'canceled' }])
-    },
-  )
 })
