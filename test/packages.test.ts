@@ -147,9 +147,9 @@ test('the root declares types only for packages that are used', () => {
   expect(idle).toEqual([])
 })
 
-test('only the simulator and its tests need a pseudo-terminal', () => {
+test('only the simulator needs a pseudo-terminal', () => {
   const users = workspaces.filter((workspace) => 'node-pty' in declared(manifest(workspace)))
-  expect(users).toEqual(['simulator', 'test'])
+  expect(users).toEqual(['simulator'])
 })
 
 test('the lock file names no registry', () => {

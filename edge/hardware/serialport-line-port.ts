@@ -137,18 +137,25 @@ class LineCap extends Transform {
 
 /** Members of `serialport`'s ports on Unix, in addition to the common interface. */
 interface PolledPort {
-  readonly isOpen: boolean
   readonly fd: number | null
-  readonly poller: { once(event: 'readable', done: (error: Error | null) => void): unknown }
+  readonly poller: {
+    once(event: 'readable' | 'writable', done: (error: Error | null) => void): unknown
+    poll(events: number): void
+  }
   read(buffer: Buffer, offset: number, length: number): Promise<{ buffer: Buffer; bytesRead: number }>
   write(buffer: Buffer): Promise<void>
 }
 
+/** Flags of libuv's `uv_poll_t`. */
+const READABLE_AND_WRITABLE = 1 | 2
+
 /**
- * `serialport`'s own binding, but its ports read and write in the calling thread. The library uses Node's
- * thread pool for each read and write of a non-blocking descriptor. That costs two thread switches for a line
- * of a few bytes, and two more to learn that no data is left. These switches cost more than all of the hub's
- * work for the line.
+ * `serialport`'s own binding, but its ports read and write in the calling thread, for two reasons:
+ *
+ * - In Node's thread pool a write may begin after the port closed. Its descriptor may then belong to another
+ *   file.
+ * - The library uses two thread switches for a line of a few bytes, and two more to learn that no data is left.
+ *   These switches cost more than all of the hub's work for the line.
  */
 const promptBinding = {
   list: () => SerialPort.binding.list(),
@@ -159,31 +166,42 @@ const promptBinding = {
 }
 
 function promptly(port: PolledPort): Pick<PolledPort, 'read' | 'write'> {
-  // The method of the port's class, before it is replaced.
-  const writeLater = port.write.bind(port)
+  /** The descriptor, for immediate use: after a pause it may belong to another file. */
+  const descriptor = (): number => {
+    if (port.fd === null) throw canceled()
+    return port.fd
+  }
+  let isBlocked = false
+  const until = (event: 'readable' | 'writable'): Promise<void> =>
+    new Promise((resolve, reject) => {
+      descriptor()
+      port.poller.once(event, (error) => (error ? reject(error) : resolve()))
+      // `once` polls for its own event only, and so ends the wait for the other one.
+      if (isBlocked) port.poller.poll(READABLE_AND_WRITABLE)
+    })
   return {
     async read(buffer, offset, length) {
       for (;;) {
-        await readable(port)
-        if (port.fd === null) throw canceled()
-        const bytesRead = unlessBusy(() => readSync(port.fd!, buffer, offset, length, null))
+        await until('readable')
+        const bytesRead = unlessBusy(() => readSync(descriptor(), buffer, offset, length, null))
         // Zero bytes: the line hung up.
         if (bytesRead !== undefined) return { buffer, bytesRead }
       }
     },
     async write(buffer) {
-      if (port.fd === null) throw canceled()
-      const written = unlessBusy(() => writeSync(port.fd!, buffer)) ?? 0
-      // The line has no room for all bytes: the rest is written when it has.
-      if (written < buffer.length) await writeLater(buffer.subarray(written))
+      for (let rest = buffer; ;) {
+        rest = rest.subarray(unlessBusy(() => writeSync(descriptor(), rest)) ?? 0)
+        if (rest.length === 0) return
+        isBlocked = true
+        try {
+          await until('writable')
+        } finally {
+          isBlocked = false
+        }
+      }
     },
   }
 }
-
-const readable = ({ poller }: PolledPort): Promise<void> =>
-  new Promise(
-    (resolve, reject) => void poller.once('readable', (error) => (error ? reject(error) : resolve())),
-  )
 
 /** The error that `serialport` uses when the port was closed. */
 const canceled = (): Error => Object.assign(new Error('Port is not open'), { canceled: true })

@@ -2,10 +2,9 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { bareHost } from '../../protocol/model/address.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import { linesFrom, type Wire } from './wire.ts'
-import { lstatSync, mkdirSync, renameSync, rmSync, symlinkSync, writeSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { PseudoTerminal } from './pseudo-terminal.ts'
+import { lstatSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { ReadStream } from 'node:tty'
 
 export interface Mount {
   close(): Promise<void>
@@ -52,49 +51,34 @@ export async function mountTcp(
   }
 }
 
-interface NodePty {
-  /** Not in node-pty's types: a pseudo-terminal without a program. Both descriptors are non-blocking. */
-  native: { open(columns: number, rows: number): { master: number; slave: number; pty: string } }
-}
-
-/**
- * A serial line as a pseudo-terminal, with a link to it at `link`. The slave's descriptor stays open. Otherwise the
- * master would read EIO whenever the hub closes the port, and the pair would be lost.
- */
+/** A serial line as a pseudo-terminal, with a link to it at `link`. */
 export function mountPty(wire: Wire, link: string, log: Log): Mount & { path: string } {
-  const { native } = createRequire(import.meta.url)('node-pty') as NodePty
-  const { master, slave, pty } = native.open(80, 24)
-  // Set to raw before any program opens it: a terminal that echoes would return the simulator's own lines.
-  const ours = new ReadStream(slave)
-  ours.setRawMode(true)
-  const stream = new ReadStream(master)
-  const fail = (error: Error): void =>
-    log.warn({ controller: wire.controllerId, error: error.message }, 'pseudo-terminal failed')
-  stream.on('error', fail)
-  ours.on('error', fail)
-  linesFrom(stream, wire)
-  const release = wire.onLine((line) => transmit(master, `${line}\n`, fail))
-  linkTo(pty, link)
+  const line = new PseudoTerminal()
+  const fail = (error: unknown): void =>
+    log.warn({ controller: wire.controllerId, error: (error as Error).message }, 'pseudo-terminal failed')
+  line.input.on('error', fail)
+  try {
+    linkTo(line.path, link)
+  } catch (error) {
+    void line.close()
+    throw error
+  }
+  linesFrom(line.input, wire)
+  const release = wire.onLine((text) => {
+    try {
+      // A full buffer loses the line, like a UART without flow control: no program reads at the other end.
+      line.write(Buffer.from(`${text}\n`))
+    } catch (error) {
+      fail(error)
+    }
+  })
   return {
-    path: pty,
+    path: line.path,
     close() {
       release()
       rmSync(link, { force: true })
-      return new Promise((resolve) => {
-        stream.once('close', () => resolve())
-        stream.destroy()
-        ours.destroy()
-      })
+      return line.close()
     },
-  }
-}
-
-/** A full buffer loses the line, like a UART without flow control: no program reads at the other end. */
-function transmit(descriptor: number, text: string, fail: (error: Error) => void): void {
-  try {
-    writeSync(descriptor, text)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') fail(error as Error)
   }
 }
 

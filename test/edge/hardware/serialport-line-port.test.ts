@@ -1,3 +1,7 @@
+import { spawnSync } from 'node:child_process'
+import { closeSync, constants, mkdtempSync, openSync, promises, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { ControllerEvents } from '../../../edge/hardware/controller-events.ts'
 import { createControllers } from '../../../edge/hardware/controllers.ts'
@@ -37,13 +41,24 @@ function observer<T>() {
 
 function terminal(): PseudoTerminal {
   const pty = openPseudoTerminal()
-  let gone = false
-  const vanish = (): void => {
-    if (!gone) pty.vanish()
-    gone = true
+  closers.push(pty.vanish)
+  return pty
+}
+
+/** Lets all threads of Node's pool wait, without processor time. */
+function occupyThreadPool(): () => Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-pool-'))
+  const pipe = join(folder, 'pipe')
+  spawnSync('mkfifo', [pipe])
+  const threads = Number(process.env['UV_THREADPOOL_SIZE'] ?? 4)
+  // The opening of a pipe waits for a writer.
+  const waiting = Array.from({ length: threads }, () => promises.open(pipe, 'r'))
+  return async () => {
+    const writer = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK)
+    for (const file of await Promise.all(waiting)) await file.close()
+    closeSync(writer)
+    rmSync(folder, { recursive: true })
   }
-  closers.push(vanish)
-  return { ...pty, vanish }
 }
 
 type Said = { kind: 'open' } | { kind: 'line'; line: string } | { kind: 'close'; reason: string }
@@ -91,6 +106,39 @@ describe('a serialport line', () => {
     await arrived.until((texts) => texts.join('').length >= sent.join('\n').length + 1)
     expect(arrived.seen.join('')).toBe(`${sent.join('\n')}\n`)
   })
+
+  it('a serialport line sends the rest of a write without another thread, in which its descriptor may be closed', async () => {
+    const pty = terminal()
+    const { port, said } = open(pty.path)
+    await said.until((items) => items.length > 0)
+    const sent = Array.from({ length: 400 }, (_, n) => `${n}`.padEnd(200, '.'))
+    for (const line of sent) port.write(line)
+    const release = occupyThreadPool()
+    try {
+      const arrived = observer<string>()
+      pty.listen((text) => arrived.note(text))
+      await arrived.until((texts) => texts.join('').length >= sent.join('\n').length + 1)
+      expect(arrived.seen.join('')).toBe(`${sent.join('\n')}\n`)
+    } finally {
+      await release()
+    }
+  }, 10_000)
+
+  it('a serialport line reads while its write waits for room', async () => {
+    const pty = terminal()
+    const { port, said } = open(pty.path)
+    await said.until((items) => items.length > 0)
+    const sent = Array.from({ length: 400 }, (_, n) => `${n}`.padEnd(200, '.'))
+    for (const line of sent) port.write(line)
+    for (const line of ['one', 'two', 'three']) {
+      await pty.write(`${line}\n`)
+      await said.until((items) => lines(items).includes(line))
+    }
+    const arrived = observer<string>()
+    pty.listen((text) => arrived.note(text))
+    await arrived.until((texts) => texts.join('').length >= sent.join('\n').length + 1)
+    expect(arrived.seen.join('')).toBe(`${sent.join('\n')}\n`)
+  }, 10_000)
 
   it('a serialport line writes nothing before its port is open, and after it closed', async () => {
     const pty = terminal()

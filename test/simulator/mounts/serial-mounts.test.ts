@@ -1,4 +1,15 @@
-import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +21,7 @@ import { silentLog } from '../../../protocol/model/log.ts'
 import { MAX_LINE_BYTES } from '../../../protocol/serial/frames.ts'
 import { createLineSplitter } from '../../../protocol/serial/line-port.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
+import { PseudoTerminal } from '../../../simulator/mounts/pseudo-terminal.ts'
 import { mountPty, mountTcp, tcpAddress, type Mount } from '../../../simulator/mounts/serial-ports.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../world/memory-storage.ts'
@@ -124,6 +136,47 @@ describe('the pty mount, with the real serialport', () => {
     writeFileSync(link, 'precious')
     expect(() => mountPty(wire(), link, silentLog)).toThrow(/is not a link/)
   })
+
+  test('the pty mount keeps no file open after it closed, or if it cannot be made', async () => {
+    const link = join(folder, 'front')
+    const before = openPseudoTerminals()
+    await mountPty(wire(), link, silentLog).close()
+    writeFileSync(link, 'precious')
+    expect(() => mountPty(wire(), link, silentLog)).toThrow()
+    await expect.poll(openPseudoTerminals).toEqual(before)
+  })
+})
+
+/** The pseudo-terminals among this process's descriptors. */
+const openPseudoTerminals = (): string[] =>
+  readdirSync('/proc/self/fd').flatMap((number) => {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${number}`)
+      return /^\/dev\/(ptmx|pts\/)/.test(target) ? [`${number} ${target}`] : []
+    } catch {
+      // The descriptor of the folder itself.
+      return []
+    }
+  })
+
+test.each<[string, (line: PseudoTerminal) => unknown]>([
+  ['hung up', (line) => line.close()],
+  ['failed', (line) => line.input.destroy(new Error('EIO'))],
+])('a pseudo-terminal that %s writes to no other file that gets its number', async (_, end) => {
+  const line = new PseudoTerminal()
+  const failed = new Promise((resolve) => line.input.once('close', resolve))
+  line.input.on('error', () => {})
+  expect(line.write(Buffer.from('~0001'))).toBe(5)
+  end(line)
+  const path = join(folder, 'journal')
+  const numbers = Array.from({ length: 8 }, () => openSync(path, 'w'))
+  expect(line.write(Buffer.from('~0002'))).toBe(0)
+  await failed
+  numbers.push(...Array.from({ length: 8 }, () => openSync(path, 'w')))
+  expect(line.write(Buffer.from('~0003'))).toBe(0)
+  expect(readFileSync(path, 'utf8')).toBe('')
+  for (const number of numbers) closeSync(number)
+  await line.close()
 })
 
 describe('the TCP mount', () => {
