@@ -31,12 +31,56 @@ export function findChipBase(label: string, root: string = SYSFS): number | unde
 export interface Pin {
   read(): Level
   write(level: Level): void
-  /** `onEdge` gets an error if the pin can no longer be watched. */
+  /** `onEdge` gets an error if the pin can no longer be watched or read. The caller then closes the pin. */
   watch(onEdge: (error: Error | null | undefined) => void): void
   close(): void
 }
 
 export type OpenPin = (number: number, line: Pick<GpioLine, 'direction' | 'activeLow'>) => Pin
+
+/**
+ * `onoff` itself reads a pin at two places, and catches no error: at the end of its constructor, where the file
+ * would stay open, and in a native callback for each edge, where an error would end the process.
+ */
+class CarefulGpio extends Gpio {
+  // `declare`: the constructor of `Gpio` sets the one, and reads the other through `readSync`.
+  declare private readonly _valueFd: number | undefined
+  declare private onEdge: Parameters<Pin['watch']>[0] | undefined
+
+  level(): Level {
+    return super.readSync()
+  }
+
+  /** Only the library calls it. */
+  override readSync(): Level {
+    try {
+      return this.level()
+    } catch (error) {
+      if (this.onEdge === undefined) {
+        this.close()
+        throw error
+      }
+      this.onEdge(error as Error)
+      // The pin is closed by now. No listener gets this level.
+      return 0
+    }
+  }
+
+  watchEdges(onEdge: Parameters<Pin['watch']>[0]): void {
+    this.onEdge = onEdge
+    this.watch(onEdge)
+  }
+
+  close(): void {
+    try {
+      this.unwatchAll()
+    } finally {
+      // The library closes its descriptor only when it unexports the pin.
+      const { _valueFd: descriptor } = this
+      if (descriptor !== undefined) closeSync(descriptor)
+    }
+  }
+}
 
 /**
  * A pin through `onoff`. Opening it drives nothing. An existing output keeps its level, whichever process set
@@ -46,19 +90,17 @@ export type OpenPin = (number: number, line: Pick<GpioLine, 'direction' | 'activ
 const openOnoffPin: OpenPin = (number, { direction, activeLow }) => {
   const gpio =
     direction === 'in'
-      ? new Gpio(number, 'in', 'both', { activeLow })
+      ? new CarefulGpio(number, 'in', 'both', { activeLow })
       : // `high` and `low` are voltages: this is the inactive one.
-        new Gpio(number, activeLow ? 'high' : 'low', 'none', { activeLow, reconfigureDirection: false })
+        new CarefulGpio(number, activeLow ? 'high' : 'low', 'none', {
+          activeLow,
+          reconfigureDirection: false,
+        })
   return {
-    read: () => gpio.readSync(),
+    read: () => gpio.level(),
     write: (level) => gpio.writeSync(level),
-    watch: (onEdge) => gpio.watch(onEdge),
-    close() {
-      gpio.unwatchAll()
-      // The library closes its descriptor only when it unexports the pin.
-      const { _valueFd: descriptor } = gpio as unknown as { _valueFd?: number }
-      if (descriptor !== undefined) closeSync(descriptor)
-    },
+    watch: (onEdge) => gpio.watchEdges(onEdge),
+    close: () => gpio.close(),
   }
 }
 
@@ -134,8 +176,7 @@ export class OnoffLines implements GpioLines {
   close(): void {
     this.#isClosed = true
     this.#cancelRetry?.()
-    for (const pin of this.#open.values()) pin.close()
-    this.#open.clear()
+    for (const name of this.#open.keys()) this.#closePin(name)
   }
 
   #openMissing(): void {
@@ -212,14 +253,18 @@ export class OnoffLines implements GpioLines {
   #failed(name: string, what: string, error: unknown): void {
     const reason = `it cannot be ${what}: ${reasonOf(error)}`
     this.#failures.get(name)?.failed(reason, { line: name }, 'a GPIO line fails', 'error')
+    this.#closePin(name)
+    this.#retry()
+  }
+
+  #closePin(name: string): void {
     const pin = this.#open.get(name)
     this.#open.delete(name)
     try {
       pin?.close()
-    } catch (closing) {
-      this.#options.log.debug({ line: name, error: reasonOf(closing) }, 'a GPIO line cannot be closed')
+    } catch (error) {
+      this.#options.log.debug({ line: name, error: reasonOf(error) }, 'a GPIO line cannot be closed')
     }
-    this.#retry()
   }
 
   #notify(name: string): void {

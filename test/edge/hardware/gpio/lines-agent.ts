@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { OnoffLines } from '../../../../edge/hardware/gpio/onoff-lines.ts'
 import { HardwareDescription } from '../../../../protocol/model/hardware.ts'
@@ -10,7 +10,10 @@ import { systemRuntime } from '../../../../protocol/system-runtime.ts'
  * output.
  */
 export type LinesRequest =
-  { do: 'read'; name: string } | { do: 'write'; name: string; level: 0 | 1 } | { do: 'stall'; ms: number }
+  | { do: 'read'; name: string }
+  | { do: 'write'; name: string; level: 0 | 1 }
+  /** `thenUnexport`: a pin that is unexported at the end, as another program can do. */
+  | { do: 'stall'; ms: number; thenUnexport?: number }
 
 const hardware = HardwareDescription.parse(JSON.parse(readFileSync(process.argv[2]!, 'utf8')))
 const lines = new OnoffLines({ hardware: hardware.gpio, runtime: systemRuntime(), log: silentLog })
@@ -26,6 +29,8 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   else {
     say({ stalling: true })
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, request.ms)
+    if (request.thenUnexport !== undefined)
+      writeFileSync('/sys/class/gpio/unexport', String(request.thenUnexport))
   }
 })
 say({ value: 'ready' })

@@ -1,12 +1,16 @@
+import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { OnoffLines, findChipBase } from '../../../../edge/hardware/gpio/onoff-lines.ts'
 import { createBench, type Bench, type Mounted } from '../../../simulator/mounts/gpio/mounted.ts'
 import type { GpioLines } from '../../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../../protocol/model/log.ts'
+import { sysfsAvailability } from '../../../../simulator/mounts/gpio/mounted-command.ts'
 import { fuse } from '../../../support/fuse.ts'
+import { commandOf } from '../../../support/programs.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 import type { LinesRequest } from './lines-agent.ts'
 
@@ -209,6 +213,42 @@ describe.each([0, 512])('onoff with the chip at base %i', (base) => {
     expect(await agent.next()).toEqual({ edge: 'fridge_1_left_door', level: 0 })
   })
 })
+
+fuse(
+  'an edge on a pin that another program has unexported does not end the hub, which reopens the pin',
+  async () => {
+    const agent = await bench.mount(AGENT, [], 0)
+    agent.send({ do: 'stall', ms: 300, thenUnexport: 27 })
+    expect(await agent.next()).toEqual({ stalling: true })
+    agent.bank.set('main_door', 1)
+    // The level is unknown, and then read from the reopened pin.
+    expect(await agent.next()).toEqual({ edge: 'main_door' })
+    expect(await agent.next()).toEqual({ edge: 'main_door', level: 1 })
+    agent.bank.set('main_door', 0)
+    expect(await agent.next()).toEqual({ edge: 'main_door', level: 0 })
+  },
+)
+
+fuse(
+  'a pin that cannot be read or watched keeps no file open, however often the hub tries again',
+  async () => {
+    const found = sysfsAvailability()
+    const prefix = found.available ? found.prefix : []
+    const script = 'mount -t tmpfs tmpfs /sys/class && mkdir /sys/class/gpio && exec "$@"'
+    const command = [
+      ...prefix,
+      'unshare',
+      '--mount',
+      'sh',
+      '-c',
+      script,
+      'sh',
+      ...commandOf('test/edge/hardware/gpio/unreadable-agent'),
+    ]
+    const { stdout } = await promisify(execFile)(command[0]!, command.slice(1))
+    expect(JSON.parse(stdout)).toEqual({ failing: ['main_door', 'fridge_1_left_door'], openFiles: [] })
+  },
+)
 
 fuse('a hub that cannot open its journal locks the locks that its earlier life left unlocked', async () => {
   const unlocked = await bench.mount('test/edge/hardware/gpio/dying-hub', [], 512)

@@ -1,0 +1,52 @@
+import { mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
+import { OnoffLines } from '../../../../edge/hardware/gpio/onoff-lines.ts'
+import { silentLog } from '../../../../protocol/model/log.ts'
+import { virtualRuntime } from '../../../world/clock.ts'
+
+/**
+ * Runs where `/sys/class/gpio` is an empty, writable folder. Tries for half an hour to open a pin whose value cannot be
+ * read, and one that cannot be watched. Prints the lines that failed, and the pins' files that are still open.
+ */
+const root = '/sys/class/gpio'
+
+mkdirSync(`${root}/gpiochip0`)
+writeFileSync(`${root}/gpiochip0/label`, 'chip\n')
+writeFileSync(`${root}/gpiochip0/base`, '0\n')
+for (const pin of ['gpio1', 'gpio2']) {
+  mkdirSync(`${root}/${pin}`)
+  writeFileSync(`${root}/${pin}/direction`, 'in\n')
+}
+// The first byte of a process's memory: EIO.
+symlinkSync('/proc/self/mem', `${root}/gpio1/value`)
+// A regular file: `epoll` refuses it.
+writeFileSync(`${root}/gpio2/value`, '0\n')
+
+const runtime = virtualRuntime()
+const failing: unknown[] = []
+const lines = new OnoffLines({
+  hardware: {
+    chipLabel: 'chip',
+    lines: [
+      { name: 'main_door', offset: 1, direction: 'in', activeLow: false },
+      { name: 'fridge_1_left_door', offset: 2, direction: 'in', activeLow: false },
+    ],
+  },
+  runtime,
+  log: { ...silentLog, error: (record) => void failing.push((record as { line?: string }).line) },
+})
+runtime.clock.advance(30 * 60_000)
+lines.close()
+
+const openFiles = readdirSync('/proc/self/fd')
+  .map((number) => targetOf(`/proc/self/fd/${number}`))
+  .filter((path) => path.startsWith(root) || path.endsWith('/mem'))
+process.stdout.write(JSON.stringify({ failing, openFiles }))
+
+function targetOf(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    // The descriptor of the folder itself.
+    return ''
+  }
+}
