@@ -164,7 +164,6 @@ export function splitFlash(
       const all = [...parts.slots, ...parts.memory]
       ask({ do: 'replace', entries: all.map((entry) => ({ ...(entry as Record<string, unknown>) })) })
     },
-    close() {},
   })
   return {
     memory: part('memory') as AppendLog<MemoryEntry>,

@@ -5,6 +5,7 @@ import {
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   truncateSync,
   writeSync,
 } from 'node:fs'
@@ -18,7 +19,6 @@ export interface AppendLog<Entry> {
   append(entry: Entry): void
   /** Replaces the whole log at one instant. */
   replace(entries: readonly Entry[]): void
-  close(): void
 }
 
 /** The storage that survives a loss of power: the controllers' memories and the world's log. */
@@ -30,7 +30,7 @@ export interface SimulatorStorage {
 
 /** One JSON line for each entry, in `<folder>/<name>.jsonl`. */
 export function folderStorage(folder: string): SimulatorStorage {
-  const opened = new Map<string, AppendLog<unknown>>()
+  const opened = new Map<string, FileLog<unknown>>()
   return {
     open<Entry>(name: string) {
       const log = opened.get(name) ?? fileAppendLog<unknown>(join(folder, `${name}.jsonl`))
@@ -44,9 +44,17 @@ export function folderStorage(folder: string): SimulatorStorage {
   }
 }
 
-function fileAppendLog<Entry>(path: string): AppendLog<Entry> {
+interface FileLog<Entry> extends AppendLog<Entry> {
+  close(): void
+}
+
+function fileAppendLog<Entry>(path: string): FileLog<Entry> {
   mkdirSync(dirname(path), { recursive: true })
-  let descriptor = openSync(path, 'a+')
+  let opened: number | undefined = openSync(path, 'a+')
+  const descriptor = (): number => {
+    if (opened === undefined) throw new Error(`${path} is closed`)
+    return opened
+  }
   return {
     read() {
       const text = readFileSync(path, 'utf8')
@@ -59,20 +67,27 @@ function fileAppendLog<Entry>(path: string): AppendLog<Entry> {
         .map((line) => JSON.parse(line) as Entry)
     },
     append(entry) {
-      writeSync(descriptor, `${JSON.stringify(entry)}\n`)
+      writeSync(descriptor(), `${JSON.stringify(entry)}\n`)
     },
     replace(entries) {
+      const former = descriptor()
       const fresh = `${path}.new`
-      const target = openSync(fresh, 'w')
-      writeSync(target, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
-      fsyncSync(target)
-      closeSync(target)
-      renameSync(fresh, path)
-      closeSync(descriptor)
-      descriptor = openSync(path, 'a+')
+      rmSync(fresh, { force: true })
+      const target = openSync(fresh, 'a+')
+      try {
+        writeSync(target, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+        fsyncSync(target)
+        renameSync(fresh, path)
+      } catch (error) {
+        closeSync(target)
+        throw error
+      }
+      opened = target
+      closeSync(former)
     },
     close() {
-      closeSync(descriptor)
+      if (opened !== undefined) closeSync(opened)
+      opened = undefined
     },
   }
 }

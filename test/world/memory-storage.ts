@@ -14,7 +14,6 @@ export function memoryStorage(): SimulatorStorage {
           entries = [...replacement]
           logs.set(name, entries)
         },
-        close() {},
       }
     },
     close() {},

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ describe.each([
     expect(log.read()).toEqual([])
     for (const entry of [3, 1, 2]) log.append(entry)
     expect(log.read()).toEqual([3, 1, 2])
-    log.close()
+    storage.close()
     expect(storage.open<number>('one').read()).toEqual([3, 1, 2])
     expect(storage.open<number>('other').read()).toEqual([])
   })
@@ -44,4 +44,19 @@ test('an append log cuts off a half-written entry after a kill, and the next ent
   expect(again.read()).toEqual([{ name: 'jalapeño' }])
   again.append({ name: 'whole' })
   expect(readFileSync(path, 'utf8')).toBe('{"name":"jalapeño"}\n{"name":"whole"}\n')
+})
+
+test('an append to a closed log fails, and writes to no other file', () => {
+  const storage = folderStorage(folder)
+  const log = storage.open<string>('one')
+  storage.close()
+  // One of these files gets the number of the closed one.
+  const paths = ['a', 'b', 'c'].map((name) => join(folder, name))
+  const numbers = paths.map((path) => openSync(path, 'w'))
+  try {
+    expect(() => log.append('late')).toThrow('closed')
+    expect(paths.map((path) => readFileSync(path, 'utf8')).join('')).toBe('')
+  } finally {
+    for (const number of numbers) closeSync(number)
+  }
 })
