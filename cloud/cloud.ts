@@ -42,6 +42,7 @@ import { mailWork, type SendMail } from './operations/alarms/mail.ts'
 import { morningWork } from './operations/reports/morning-mail.ts'
 import { diagnosisWork } from './operations/hubs/diagnoses.ts'
 import { hubWork } from './operations/hubs/hub-events.ts'
+import { leavingWork } from './operations/ownership/next-cell.ts'
 import { changeWork } from './operations/ssh/bin-changes.ts'
 import type { Remote } from './operations/ssh/remote.ts'
 import { fileHandlers } from './platform/http/file-handlers.ts'
@@ -336,6 +337,7 @@ function dueWork(
     ...noticeWork(context, senders),
     ...changeWork({ context, remote }),
     ...hubWork(context),
+    ...leavingWork(context),
     ...rolloutWork(context, addressUnder(baseUrl, '/releases')),
     ...alarmWork(context),
     ...workAlarmWork(context),

@@ -14,7 +14,7 @@ import {
   identityConflict,
   alarmUnknownOperations,
 } from './operations/alarms/hub-alarms.ts'
-import { noteMoved } from './operations/ownership/next-cell.ts'
+import { moveFailure, noteMoved } from './operations/ownership/next-cell.ts'
 import { applyMaintenanceEntry } from './operations/maintenance/reports.ts'
 import { applyHardwareEntry } from './operations/hubs/desired.ts'
 import { publishHubChanges } from './operations/hubs/hub-events.ts'
@@ -52,7 +52,9 @@ export const hubDomain = ({
   booksAreBehind,
   ...certificateRequests({ brokerCa }),
   secretsErased: (context, hubId) =>
-    background(context, 'secrets of a board', () => noteErased(context, hubId)),
+    background(context, 'secrets of a board', () =>
+      noteErased(context, hubId, (tx) => clearAlarm(tx, context, moveFailure(hubId))),
+    ),
   hubMoved: (context, hubId, answer, actor) =>
     background(context, 'move of a hub', () => noteMoved(context, hubId, answer, actor)),
   hubSnapshot,

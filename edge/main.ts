@@ -8,7 +8,6 @@ import { rootCertificates } from 'node:tls'
 import { pino } from 'pino'
 import { buildTimeOf } from '../protocol/model/build-time.ts'
 import { isMetricsHost } from '../protocol/model/allowed-hosts.ts'
-import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { logOutput } from '../protocol/model/log-output.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
@@ -25,6 +24,7 @@ import { makeBundle, redactorOf } from './diagnosis/bundle.ts'
 import { Diagnoser } from './diagnosis/diagnosis.ts'
 import { LogLines } from './diagnosis/log-lines.ts'
 import { erasing } from './enrolment/erase.ts'
+import { reportLeft } from './enrolment/farewell.ts'
 import { completeMove, MoveFailed } from './enrolment/complete-move.ts'
 import { moving } from './enrolment/moving.ts'
 import { reasonToStay, reasonToWait } from './enrolment/reason-to-stay.ts'
@@ -35,6 +35,7 @@ import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
 import { lastErrorFile } from './last-error.ts'
 import { listen, metricsListener, type Listener } from './local-api/front.ts'
+import { openGpio } from './open-gpio.ts'
 import { lockJournal } from './open-hub.ts'
 import { doctorByProgram, moveByProgram, newKeyByProgram } from './programs.ts'
 import { createRecent } from './recent.ts'
@@ -46,14 +47,6 @@ import { mqttTransport } from './sync/mqtt-transport.ts'
 
 /** Time between the answer to a restart and the end of the service. */
 const RESTART_MS = 200
-
-/** The lines of a hub without GPIO: no line can be read or driven. */
-const noGpio: GpioLines = {
-  read: () => undefined,
-  write: () => false,
-  watch() {},
-  close() {},
-}
 
 function program(): Promise<void> {
   let desired: DesiredStates | undefined
@@ -119,7 +112,9 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const diagnoser = diagnoserOf(config, { log, clock, lines, recent, certificates }, () => resident)
   // The supervisor starts the service again. The delay lets the answer be sent first.
   const restart = (): void => void clock.after(RESTART_MS, () => stop('restart'))
-  const parts = { runtime, log, certificates, restart, desired, resident: () => resident }
+  let waitsToLeave: string | undefined
+  const onWaiting = (reason: string): void => void (waitsToLeave = reason)
+  const parts = { runtime, log, certificates, restart, desired, onWaiting, resident: () => resident }
   const open = hubTransport(config, parts)
   const resident: Resident = new Resident({
     config,
@@ -135,6 +130,7 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
     notify,
     watchdogMs,
     restart,
+    waitsToLeave: () => waitsToLeave,
     onRefused(error) {
       process.stderr.write(`larder edge: ${startProblem(config.store, error)}\n`)
       process.exit(1)
@@ -146,6 +142,9 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
     lines.keep()
   })
   start(resident, config.store)
+  reportLeft({ store: config.store, runtime, log }).catch((error: unknown) =>
+    log.error({ error: String(error) }, 'the enrolment in the former cell cannot be used'),
+  )
   const metrics = await listenForMetrics(config, runtime, answer, resident)
   const brokers = mqtt.url.map((url) => new URL(url).host)
   log.info({ url: listener.url, metrics: metrics?.url, store: config.store, brokers }, 'the hub runs')
@@ -237,12 +236,13 @@ function hubTransport(
     certificates: ReturnType<typeof followCertificates>
     restart: () => void
     desired: DesiredStates
+    onWaiting: (reason: string) => void
     /** Exists by the first message. */
     resident: () => Resident
   },
 ): OpenTransport {
   const { mqtt, hardware, store, certificateAgainMs } = config
-  const { runtime, log, certificates, restart, desired, resident } = parts
+  const { runtime, log, certificates, restart, desired, onWaiting, resident } = parts
   const { known, pems } = certificates
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // A board without a battery boots with a wrong date. The journal, this build or the hub's own certificate may prove a
@@ -277,7 +277,8 @@ function hubTransport(
   })
   const { hubId } = hardware
   const hub = { config, desired, core: () => resident().core(), outbox: () => resident().hub().outbox }
-  const erase = { hubId, store, log, restart, reasonToStay: () => reasonToWait(hub) }
+  const now = (): number => resident().cloudTime().estimate ?? runtime.clock.now()
+  const erase = { hubId, store, log, now, restart, onWaiting, reasonToStay: () => reasonToWait(hub) }
   const move = (next: NextCell): Promise<string> => moveByProgram(next, config.description)
   return moving(
     { hubId, log, reasonToStay: () => reasonToStay(hub), enrol: move },
@@ -379,22 +380,6 @@ function surviveStorage(
     process.stderr.write(`${error.stack ?? String(error)}\n`)
     process.exit(1)
   })
-}
-
-async function openGpio({ gpio, hardware }: EdgeConfig, runtime: Runtime, log: Log): Promise<GpioLines> {
-  switch (gpio.kind) {
-    case 'none':
-      return noGpio
-    case 'socket': {
-      const { createSocketLines } = await import('./hardware/gpio/socket-lines.ts')
-      return createSocketLines({ address: gpio.address, runtime, log })
-    }
-    case 'onoff': {
-      // Imported only here: its native part is not needed otherwise, and is not available on every system.
-      const { OnoffLines } = await import('./hardware/gpio/onoff-lines.ts')
-      return new OnoffLines({ hardware: hardware.gpio, runtime, log })
-    }
-  }
 }
 
 await program()

@@ -50,6 +50,8 @@ export interface ResidentOptions {
   desired: DesiredStates
   /** Ends the service; its supervisor starts it again. */
   restart: () => void
+  /** Why a retired hub cannot leave for another cell yet. */
+  waitsToLeave: () => string | undefined
   /** The journal is readable again after a failure, but must not be used: the service must end. */
   onRefused: (error: unknown) => void
 }
@@ -257,7 +259,7 @@ interface LocalApiParts {
 
 /** Loads the web framework at the first request, and creates the local API. */
 async function loadLocalApi(
-  { config, runtime, log, recent, restart }: ResidentOptions,
+  { config, runtime, log, recent, restart, waitsToLeave }: ResidentOptions,
   { serving, software, token, now, isOver }: LocalApiParts,
 ): Promise<RequestListener> {
   const { hardware, local } = config
@@ -288,6 +290,7 @@ async function loadLocalApi(
     liveMs: local.liveMs,
     isOver,
     restart,
+    waitsToLeave,
     isAllowedHost: hostCheck([hostname(), `${hostname()}.local`, ...(local.allowedHosts?.split(',') ?? [])]),
     clock,
     log,

@@ -205,8 +205,9 @@ Moves a hub in maintenance to another cell. larder owners export and import come
 not move. The import prints this command: --to is the address of the cell, --as the number of the hub there, --export the digest
 of the imported export, which must be the hub's last one. --code-file contains its claim code there; "-" is the standard input.
 When the hub is online, it enrols there within seconds. Only then the cloud retires it here. Prints the hub as show does:
-next_cell has the state (ordered, failed or moved) and the reason of a failure. A failed move changes nothing: end its cause, and
-repeat the command with the same code. A hub that is offline for a day does not move.
+next_cell has the state (ordered, failed, leaving or moved) and the reason of a failure. A failed move changes nothing: end its
+cause, and repeat the command with the same code. A hub that is offline for a day does not move. A hub that is retired here and has
+not left (leaving) gets another code with the same command, if its certificate there has expired.
 
 --withdraw withdraws an order that the hub has not answered. The command needs the STORE_SECRET of the service.`
 

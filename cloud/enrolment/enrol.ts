@@ -292,8 +292,12 @@ export async function shutOut(tx: Tx, random: Random, hubId: number, at: number)
   await schedule(tx, 'hub.silent', hubId, at)
 }
 
-/** A board has erased its secrets. A message of a hub in service changes nothing. */
-export const noteErased = ({ db, runtime }: CloudContext, hubId: number): Promise<void> =>
+/** A board has erased its secrets. A message of a hub in service changes nothing. `onErased` runs in its transaction. */
+export const noteErased = (
+  { db, runtime }: CloudContext,
+  hubId: number,
+  onErased: (tx: Tx) => Promise<void> = () => Promise.resolve(),
+): Promise<void> =>
   db.transact(async (tx) => {
     const { numUpdatedRows } = await tx.q
       .updateTable('hubs')
@@ -302,6 +306,7 @@ export const noteErased = ({ db, runtime }: CloudContext, hubId: number): Promis
       .where(isToErase)
       .executeTakeFirst()
     if (numUpdatedRows === 0n) return
+    await onErased(tx)
     await appendAudit(tx.q, runtime, {
       actor: hubUser(hubId),
       action: 'hubs.secrets_erased',

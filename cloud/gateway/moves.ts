@@ -13,7 +13,7 @@ import { isToErase } from './draining.ts'
 /** A claim code is valid for a day by default. */
 const ORDER_MS = DAY_MS
 
-/** The hubs in service that must be ordered to move. */
+/** The hubs that must be ordered to move: they are in service, or have not left yet. */
 export async function movesToOrder({
   db,
   runtime,
@@ -24,11 +24,13 @@ export async function movesToOrder({
   const rows = await q
     .selectFrom('hub_moves')
     .innerJoin('hubs', 'hubs.id', 'hub_moves.hub_id')
-    .select(['hub_id', 'cloud', 'next_id', 'code', 'ordered_at', 'hubs.retired_at', 'hubs.revoked_at'])
+    .selectAll('hub_moves')
+    .select(['hubs.retired_at', 'hubs.revoked_at'])
     .where('code', 'is not', null)
     .execute()
   return rows
-    .filter((row) => row.ordered_at > isOld && row.retired_at === null && row.revoked_at === null)
+    .filter((row) => row.ordered_at > isOld && row.revoked_at === null)
+    .filter((row) => row.retired_at === null || row.moved_at !== null)
     .map(({ hub_id, cloud, next_id, code, ordered_at }) => ({
       hubId: hub_id,
       next: { order: ordered_at, cloud, hub_id: next_id, code: sealer.open('next claim code', code!) },

@@ -11,7 +11,7 @@ import {
   settingsSubject,
   versionSubject,
 } from '../../protocol/model/subject.ts'
-import { setAlarm, setAlarms } from './ledger.ts'
+import { reportIncident, setAlarm, setAlarms } from './ledger.ts'
 import type { Context } from './context.ts'
 import type { FirmwareAttempt } from './firmware-step.ts'
 import { readingOf } from './fridges.ts'
@@ -267,6 +267,17 @@ export function noteStart(context: Context): void {
     last: isCrash ? { at: cloud.now(), error: latest } : last,
   })
   checkRestarts(context)
+  reportLoss(context)
+}
+
+/** The first start after a move to another cell without the times of the former journal. */
+function reportLoss(context: Context): void {
+  const { state, log } = context
+  const loss = state.facts.get('former_loss')
+  if (loss === null) return
+  log.error({}, `${loss}: the fridges must first be proven cold`)
+  reportIncident(context, 'journal_lost', HUB_SUBJECT, loss)
+  state.facts.set('former_loss', null)
 }
 
 /** Notes a clean shutdown of the service. */

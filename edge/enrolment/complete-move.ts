@@ -5,13 +5,23 @@ import { HardwareDescription } from '../../protocol/model/hardware.ts'
 import { problemOf } from '../../protocol/model/system-error.ts'
 import { createLayout } from '../core/layout.ts'
 import { isThere, textIfThere } from '../is-there.ts'
-import { carryOver } from '../journal/carry-over.ts'
+import { replaceText } from '../replace-text.ts'
+import { releaseBallast } from '../journal/ballast.ts'
+import { carryOver, FormerUnreadable, type CarryOverOptions } from '../journal/carry-over.ts'
 import { Sqlite } from '../journal/sqlite-driver.ts'
 import { lockStore } from '../journal/store-lock.ts'
 import { updateFiles } from '../update/files.ts'
 import { enrolmentFiles, nextKey, type HubPlace } from './enrolment.ts'
-import { erasePage } from './erase.ts'
+import { erasePage, unreadFile } from './erase.ts'
+import { keepForFarewell } from './farewell.ts'
 import { install, readLeaving } from './install.ts'
+
+/**
+ * Starts that cannot read the former journal before it counts as damaged. The supervisor starts the service again after a second,
+ * and a bad card or a full table of open files may recover. A permanent error must not keep the hub from its next cell. Nothing
+ * paid is in that journal: the hub left without an open order or motion, and the former cell had all its reports.
+ */
+const STARTS = 60
 
 /** A move could not be completed. The next start tries it again. */
 export class MoveFailed extends Error {}
@@ -20,13 +30,18 @@ export class MoveFailed extends Error {}
  * Completes a move to another cell, before anything else reads the files: the cloud has ordered this board to leave
  * (`erase.ts`). Only the process that may use the journal does it.
  */
-export function completeMove(place: HubPlace, clock: Pick<Clock, 'now'>, log: Log): void {
+export function completeMove(
+  place: HubPlace,
+  clock: Pick<Clock, 'now'>,
+  log: Log,
+  { starts = STARTS } = {},
+): void {
   if (!isMoving(place, log)) return
   try {
     const since = new Date(clock.now()).toISOString()
     const lock = lockStore(place.store, { pid: process.pid, since })
     try {
-      complete(place, log)
+      complete(place, log, starts)
     } finally {
       lock.release()
     }
@@ -51,7 +66,7 @@ function isMoving({ store }: HubPlace, log: Log): boolean {
  * Each step can be repeated, and the file of the order is removed last: after a power failure the next start repeats all of them.
  * The former journal stays beside the new one.
  */
-function complete(place: HubPlace, log: Log): void {
+function complete(place: HubPlace, log: Log, starts: number): void {
   const { store } = place
   const { moving, next, key } = enrolmentFiles(store)
   const found = readLeaving(store, log)
@@ -61,20 +76,37 @@ function complete(place: HubPlace, log: Log): void {
       `${moving} and ${next} are damaged. Set the hub to maintenance in the other cell until its probes show cold fridges. Remove both files, rename ${store} and its -wal and -shm, and enrol this board in the other cell by hand (larder hubs claim-code there, then larder enroll)`,
     )
   const { answer, former_hub_id } = found
+  // The disk may be full. The next journal reserves this room again, if it is there.
+  releaseBallast(`${store}.ballast`)
   const former = `${store}.former`
   // The order to leave has removed an older one (`erase.ts`).
   if (!isThere(former)) renameJournal(store, former)
   const { fridges } = createLayout(HardwareDescription.parse(answer.hardware))
-  carryOver(former, { path: store, hubId: answer.hub_id, fridges: fridges.map(({ number }) => number), log })
+  const numbers = fridges.map(({ number }) => number)
+  carryOverInTime(former, starts, { path: store, hubId: answer.hub_id, fridges: numbers, log })
   // The former cloud wants a release there. The root stays: only that root can sign the next one.
   const { desired, root } = updateFiles(store)
   files.rmSync(desired, { force: true })
   const own = textIfThere(root)
+  if (!found.is_reported) keepForFarewell(store, former_hub_id, log)
   install(place, found.key, { ...answer, ...(own !== undefined && { update_root: own }) }, former_hub_id)
   files.rmSync(nextKey(key), { force: true })
   erasePage(store)
+  files.rmSync(unreadFile(former), { force: true })
   files.rmSync(next, { force: true })
   files.rmSync(moving)
+}
+
+/** Counts the starts that cannot read the former journal. */
+function carryOverInTime(former: string, starts: number, options: CarryOverOptions): void {
+  const path = unreadFile(former)
+  const unread = Number(textIfThere(path) ?? 0) || 0
+  try {
+    carryOver(former, { ...options, isGivenUp: unread >= starts })
+  } catch (error) {
+    if (error instanceof FormerUnreadable) replaceText(path, String(unread + 1))
+    throw error
+  }
 }
 
 function renameJournal(store: string, former: string): void {

@@ -40,6 +40,8 @@ export const Next = z.object({
   /** The number of the hub in its former cell. */
   former_hub_id: z.int().min(1),
   answer: Answer,
+  /** The broker of the former cell has the report that this board leaves. */
+  is_reported: z.boolean().optional(),
 })
 export type Next = z.infer<typeof Next>
 

@@ -1,20 +1,13 @@
 import * as files from 'node:fs'
-import { rootCertificates } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
-import { BUILD } from '../../protocol/build.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
-import { sleep, type Runtime } from '../../protocol/model/runtime.ts'
-import { certificateTime } from '../../protocol/mqtt/certificates.ts'
-import { hubUser } from '../../protocol/mqtt/topics.ts'
+import type { Runtime } from '../../protocol/model/runtime.ts'
 import { replaceText } from '../replace-text.ts'
-import { mqttTransport } from '../sync/mqtt-transport.ts'
 import type { NextCell } from '../../protocol/mqtt/session.ts'
 import { enrolledBy, exchange, type Enrolled } from './enrol.ts'
 import { enrolmentFiles, readEnrolment, type HubPlace } from './enrolment.ts'
 import { readNext, requireReplaceable, type Answer, type Next } from './install.ts'
-
-/** Time for the broker of the next cell to answer. */
-const BROKER_MS = 10_000
+import { visitBroker } from './visit-broker.ts'
 
 export interface PrepareMoveOptions {
   place: HubPlace
@@ -69,38 +62,9 @@ function requireSameHub(
     throw new Error('the hardware description in the next cell differs from the one that this hub uses')
 }
 
-/** Signs in at the next broker once, and leaves. Throws a sentence if that fails. */
+/** Signs in at the next broker once. Throws a sentence if that fails. */
 async function signIn(key: string, answer: Answer, runtime: Runtime): Promise<void> {
-  const { mqtt_url: url, hub_id, certificate: cert, ca } = answer
-  const { clock } = runtime
-  const open = mqttTransport({
-    urls: [url],
-    user: hubUser(hub_id),
-    password: undefined,
-    client: () => ({ cert, key }),
-    runtime,
-    // As for the address of the cloud: the clock of the board may be years late.
-    time: () => ({ ...certificateTime(clock.now(), BUILD?.committedAt ?? 0), latest: Infinity }),
-    ca: () => [ca, ...rootCertificates].join('\n'),
-  })
-  let reason: string | undefined = 'it does not answer'
-  await new Promise<void>((resolve) => {
-    const transport = open(
-      { subscribe: [] },
-      {
-        onConnect() {
-          reason = undefined
-          transport.close()
-          resolve()
-        },
-        onDisconnect(why) {
-          reason = why
-          resolve()
-        },
-        onMessage() {},
-      },
-    )
-    void sleep(clock, BROKER_MS).then(resolve)
-  })
-  if (reason !== undefined) throw new Error(`the broker ${url} refuses the hub: ${reason}`)
+  const { mqtt_url: mqttUrl, hub_id: hubId, certificate: cert, ca } = answer
+  const reason = await visitBroker({ hubId, mqttUrl, cert, key, ca }, runtime)
+  if (reason !== undefined) throw new Error(`the broker ${mqttUrl} refuses the hub: ${reason}`)
 }

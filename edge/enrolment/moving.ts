@@ -10,8 +10,9 @@ import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport
  *
  * 1. This file takes the order. The hub checks whether it may leave (`reason-to-stay.ts`).
  * 2. `move.ts` enrols the board there, beside its present enrolment. The hub stays in service, and reports the result.
- * 3. The cloud retires the hub, and orders it to leave (`erase.ts`).
+ * 3. The cloud retires the hub, and orders it to leave (`erase.ts`). The hub checks again, and reports why it must wait.
  * 4. The next start changes journal and enrolment (`complete-move.ts`).
+ * 5. If the broker has not got the report that the board leaves, the board reports it again (`farewell.ts`).
  */
 
 export interface MovingOptions {

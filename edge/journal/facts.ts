@@ -79,6 +79,8 @@ const facts = {
   live: z.boolean().default(false),
   /** This store has times of a former journal (`carry-over.ts`). */
   carried: z.boolean().default(false),
+  /** Why this store has no times of the former journal; null once it is reported. */
+  former_loss: z.string().nullable().default(null),
   /** The id of this store; a copy of it has the same. */
   store_id: z.string().nullable().default(null),
   /** Parts that a person at the hub took out of service. The cloud's configuration does not change them. */

@@ -51,6 +51,8 @@ export interface LocalApiOptions extends Omit<LoginOptions, 'people'>, ActOption
   isOver?: () => boolean
   /** Ends the service; its supervisor starts it again. */
   restart: () => void
+  /** Why a retired hub cannot leave for another cell yet. */
+  waitsToLeave?: () => string | undefined
   /** Checks the `Host` header (`hostCheck`). */
   isAllowedHost: (header: string | undefined) => boolean
 }
@@ -141,9 +143,10 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
 }
 
 /** `GET /api/state`. */
-function stateOf({ hubId, core, sync, links }: LocalApiOptions) {
+function stateOf({ hubId, core, sync, links, waitsToLeave }: LocalApiOptions) {
   return {
     hub_id: hubId,
+    waits_to_leave: waitsToLeave?.() ?? null,
     alarms: core.alarms(),
     held: core.held(),
     health: core.health(),

@@ -14,6 +14,8 @@ import type { LinkSummary } from '../hardware/link-summary.ts'
 /** `GET /api/state`, as the page reads it. */
 export interface LocalState {
   hub_id: number
+  /** Why a retired hub cannot leave for another cell yet. Absent from an older hub. */
+  waits_to_leave?: string | null
   alarms: AlarmSummary[]
   /** Parts that a person at the hub has taken out of service. */
   held: { orders: boolean; bins: number[] }

@@ -76,7 +76,7 @@ const kinds = {
     severity: 'warning',
     what: 'has not moved to another installation, and remains here',
     remedy:
-      'The operator must end the cause, and order the move again: that ends the alarm. If the move is given up, acknowledge it.',
+      'The operator must end the cause. A hub that remains here must get the order to move again; a hub that is closed in both then leaves automatically. Both end the alarm. If the move is given up, acknowledge it.',
     ends: 'at_once_or_acknowledged',
   },
   identity_conflict: {

@@ -51,7 +51,7 @@ export type Raised = Incident & {
   refreshes?: true
   /**
    * The owner at the sale, for an alarm about a paid order, because the hub may have another owner by now or be
-   * retired. Null: the order was never frozen.
+   * retired. Null: the order was never frozen. Also the owner of a retired hub that has not left for another cell.
    */
   soldBy?: number | null
 }
@@ -378,7 +378,7 @@ const incidentOf = ({ incident, subject }: Pick<OpenProblem, 'incident' | 'subje
 const keyOf = (of: Incident): string =>
   `${'hubId' in of ? `hub ${of.hubId}` : `owner ${of.ownerId}`} ${of.kind} ${incidentOf(of)}`
 
-/** The owner of the alarm; undefined if there is none: a retired hub has only alarms about its sales. */
+/** The owner of the alarm; undefined if there is none: a retired hub has only alarms about its sales and its move. */
 async function ownerOf(tx: Tx, raised: Raised): Promise<number | undefined> {
   if ('ownerId' in raised) return raised.ownerId
   if (raised.soldBy !== undefined && raised.soldBy !== null) return raised.soldBy

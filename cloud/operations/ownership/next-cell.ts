@@ -2,10 +2,12 @@ import { hubUser } from '../../../protocol/mqtt/topics.ts'
 import type { Moved, NextCell } from '../../../protocol/mqtt/session.ts'
 import { startDraining, UNTIL_IT_LEFT_MS } from '../../gateway/draining.ts'
 import { endMove } from '../../gateway/moves.ts'
-import { clearAlarm, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
+import { clearAlarm, latestAlarm, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { schedule } from '../../platform/work/queue.ts'
+import { done, type WorkKinds } from '../../platform/work/runner.ts'
 import { appliedState } from '../hubs/desired.ts'
 import { inFlight, lockHub, ordersInFlight, retireHub } from './hand-over.ts'
 import { digestOfEntry, readEntry } from './hub-entry.ts'
@@ -35,16 +37,17 @@ export async function orderMove(
     .executeTakeFirst()
   // The time is also the number of the order, and the hub ignores a lower one. The clock may have stepped back.
   const ordered_at = Math.max(runtime.clock.now(), (former?.ordered_at ?? 0) + 1)
-  const order = { cloud, next_id: nextId, code: sealed, ordered_at, error: null, moved_at: null }
+  const order = { cloud, next_id: nextId, code: sealed, ordered_at, error: null }
   await tx.q
     .insertInto('hub_moves')
-    .values({ hub_id: hubId, ...order })
+    .values({ hub_id: hubId, ...order, moved_at: null })
     .onConflict((conflict) => conflict.column('hub_id').doUpdateSet(order))
     .execute()
-  await clearAlarm(tx, context, failure(hubId))
+  await clearAlarm(tx, context, moveFailure(hubId))
+  await schedule(tx, LEAVING, hubId, runtime.clock.now() + LEAVE_MS)
 }
 
-const failure = (hubId: number): Incident => ({ hubId, kind: 'move_failed', subject: null })
+export const moveFailure = (hubId: number): Incident => ({ hubId, kind: 'move_failed', subject: null })
 
 /** Withdraws an order that the hub has not answered. Returns whether there was one. */
 export async function withdrawMove(tx: Tx, hubId: number): Promise<boolean> {
@@ -65,6 +68,9 @@ async function requireReady(
     .select(['hubs.retired_at', 'hubs.revoked_at', 'hub_sessions.session', 'hub_sessions.can_move'])
     .where('hubs.id', '=', hubId)
     .executeTakeFirstOrThrow()
+  const move = await shownMove(tx.q, hubId)
+  // Its certificate there may have expired before it left: it enrols there again.
+  if (move?.state === 'leaving' && move.hub_id === nextId) return
   if (hub.retired_at !== null || hub.revoked_at !== null)
     throw new Error(`hub ${hubId} is retired or revoked: enrol its board in the other cell by hand`)
   if (nextId === hubId) throw new Error(`--as is the number in the other cell, not ${hubId}`)
@@ -131,7 +137,8 @@ export const noteMoved = (
   context.db.transact(async (tx) => {
     const { runtime } = context
     const hub = await lockHub(tx, hubId)
-    if (hub.retired_at !== null || hub.revoked_at !== null) return
+    if (hub.revoked_at !== null) return
+    if (hub.retired_at !== null) return noteWaiting(tx, context, hubId, { order, hub_id: nextId, error })
     const move = await tx.q
       .selectFrom('hub_moves')
       .select('cloud')
@@ -153,10 +160,11 @@ export const noteMoved = (
     if (numUpdatedRows === 0n) return
     if (why !== undefined) {
       const details = { to: move.cloud, as: nextId, error: why }
-      await raiseAlarm(tx, context, { ...failure(hubId), detail: why, details, refreshes: true })
+      await raiseAlarm(tx, context, { ...moveFailure(hubId), detail: why, details, refreshes: true })
     } else {
       await retireHub(tx, context, { hubId, force: false, actor })
       await startDraining(tx, hubId, now + UNTIL_IT_LEFT_MS)
+      await schedule(tx, LEAVING, hubId, now + LEAVE_MS)
     }
     await appendAudit(tx.q, runtime, {
       actor,
@@ -168,14 +176,78 @@ export const noteMoved = (
     })
   })
 
+/** Due work: a retired hub may not have left for its cell yet. */
+const LEAVING = 'hub.leaving'
+/** Usually a hub leaves within seconds. */
+const LEAVE_MS = 600_000
+
+/** A retired hub reports at each order to leave why it cannot leave yet. It also answers an order to enrol there again. */
+async function noteWaiting(
+  tx: Tx,
+  context: CloudContext,
+  hubId: number,
+  { order, hub_id: nextId, error }: Moved,
+): Promise<void> {
+  const moves = tx.q
+    .updateTable('hub_moves')
+    .where('hub_id', '=', hubId)
+    .where('next_id', '=', nextId)
+    .where('moved_at', 'is not', null)
+  await moves.set({ error: error ?? null }).execute()
+  await moves.set({ code: null }).where('ordered_at', '=', order).execute()
+  const alarm = await latestAlarm(tx, moveFailure(hubId))
+  if (alarm?.endedAt === null) await alarmWaiting(tx, context, hubId)
+}
+
+/** Raises the alarm of a retired hub that has not left: it is closed in both cells, and its silence raises no alarm. */
+async function alarmWaiting(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
+  const { owner_id: soldBy } = await lockHub(tx, hubId)
+  const move = await shownMove(tx.q, hubId)
+  if (move?.state !== 'leaving') return
+  const detail = move.error ?? 'it has not reported why: check its power and its internet connection'
+  await raiseAlarm(tx, context, {
+    ...moveFailure(hubId),
+    soldBy,
+    what: 'moves to another installation and has not left this one, so it is closed in both',
+    detail,
+    details: { to: move.address, as: move.hub_id, error: detail },
+    refreshes: true,
+  })
+}
+
+export const leavingWork = (context: CloudContext): WorkKinds => ({
+  [LEAVING]: {
+    async run({ subject }) {
+      await context.db.transact((tx) => alarmWaiting(tx, context, Number(subject)))
+      return done
+    },
+  },
+})
+
 /** The last move of a hub, as `larder hubs show` prints it. */
 export async function shownMove(q: Queries, hubId: number) {
-  const move = await q.selectFrom('hub_moves').selectAll().where('hub_id', '=', hubId).executeTakeFirst()
+  const move = await q
+    .selectFrom('hub_moves')
+    .innerJoin('hubs', 'hubs.id', 'hub_moves.hub_id')
+    .selectAll('hub_moves')
+    .select(['hubs.revoked_at', 'hubs.secrets_erased_at'])
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
   if (!move) return null
-  return {
-    address: move.cloud,
-    hub_id: move.next_id,
-    state: move.moved_at !== null ? 'moved' : move.code !== null ? 'ordered' : 'failed',
-    error: move.error,
-  }
+  return { address: move.cloud, hub_id: move.next_id, ...stateOf(move) }
+}
+
+function stateOf(move: {
+  code: string | null
+  error: string | null
+  moved_at: number | null
+  revoked_at: number | null
+  secrets_erased_at: number | null
+}): { state: 'ordered' | 'failed' | 'leaving' | 'moved'; error: string | null } {
+  const { code, error, moved_at, revoked_at, secrets_erased_at } = move
+  if (moved_at === null) return { state: code !== null ? 'ordered' : 'failed', error }
+  // A revoked board erases its secrets, too, and goes nowhere.
+  if (revoked_at !== null && revoked_at <= (secrets_erased_at ?? Infinity))
+    return { state: 'failed', error: 'the board was revoked' }
+  return secrets_erased_at === null ? { state: 'leaving', error } : { state: 'moved', error: null }
 }

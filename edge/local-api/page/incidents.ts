@@ -6,7 +6,7 @@ import type { LocalState } from '../local-state.ts'
 /** Why the hub sells nothing, and the remedy. */
 interface Obstacle {
   /** The alarm's code; null if a person stopped the sale on purpose. */
-  code: 'no_bin_available' | null
+  code: 'no_bin_available' | 'move_failed' | null
   text: string
   remedy: string
 }
@@ -16,6 +16,12 @@ interface Obstacle {
  * dispense. Null if it can sell. The cloud's alarm `no_bin_available` has the same sentence.
  */
 export function sellingObstacle(state: LocalState): Obstacle | null {
+  if (state.waits_to_leave != null)
+    return {
+      code: 'move_failed',
+      text: `The hub is closed, and cannot leave for another installation yet: ${state.waits_to_leave}.`,
+      remedy: 'End this reason. The hub then leaves within a minute.',
+    }
   const taken = takenBins(state)
   if (taken)
     return {

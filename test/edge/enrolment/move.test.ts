@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { lockStore } from '../../../edge/journal/store-lock.ts'
@@ -141,6 +141,21 @@ test('a former journal that cannot be read for a moment does not count as damage
   expect(fridgesIn(store)).toEqual(
     DEMO_FRIDGES.map((number) => ({ number, warm_since: null, read_at: 1_700_000_000_000 })),
   )
+})
+
+test('a former journal that no start can read counts as damaged after some starts: the hub starts without its times, and reports that', () => {
+  const { store, complete, state, errors } = board()
+  renameSync(store, `${store}.former`)
+  mkdirSync(`${store}.former-wal`)
+  const start = (): void => complete({ starts: 3 })
+  for (const _ of [1, 2, 3]) expect(start).toThrow(/the former journal .* cannot be read/)
+  start()
+  expect([state(), errors]).toEqual([
+    inNextCell,
+    [expect.stringContaining('the former journal cannot be read: nothing is sold')],
+  ])
+  expect(fridgesIn(store).map(({ warm_since }) => warm_since! < 0)).toEqual(DEMO_FRIDGES.map(() => true))
+  expect(existsSync(`${store}.former.unread`)).toBe(false)
 })
 
 test('the next start carries over times from the log of the former journal that an interrupted start has already moved', () => {

@@ -5,14 +5,15 @@ import { erasing } from '../../../edge/enrolment/erase.ts'
 import { moving } from '../../../edge/enrolment/moving.ts'
 import type { OpenTransport, TransportHandlers } from '../../../protocol/mqtt/transport.ts'
 import { downTopic, upTopic } from '../../../protocol/mqtt/topics.ts'
-import { board } from './support/moving-board.ts'
+import { board, next } from './support/moving-board.ts'
 
 /** Connections of hub 1 that obey orders of its cloud. `enrolments` answer in turn. */
 function connection(enrolments: (() => Promise<unknown>)[] = []) {
   const { store, read, paths, errors, details, log } = board({ isOrdered: false })
   const told: unknown[] = []
   const asked: unknown[] = []
-  let [restarts, why, breaks] = [0, undefined as string | undefined, false]
+  const shown: string[] = []
+  let [restarts, why, breaks, accepts] = [0, undefined as string | undefined, false, true]
   let handlers: TransportHandlers | undefined
   const open: OpenTransport = (_options, given) => {
     handlers = given
@@ -20,12 +21,13 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
       publish(topic, payload) {
         told.push([topic, JSON.parse(payload)])
         if (breaks) throw new Error('the connection is broken')
-        return Promise.resolve(true)
+        return Promise.resolve(accepts)
       },
       close() {},
     }
   }
   const restart = (): void => void (restarts += 1)
+  let now = 0
   const over = moving(
     {
       hubId: 1,
@@ -36,7 +38,18 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
         return enrolments.shift()!()
       },
     },
-    erasing({ hubId: 1, store, log, restart, reasonToStay: () => why }, open),
+    erasing(
+      {
+        hubId: 1,
+        store,
+        log,
+        restart,
+        now: () => now,
+        reasonToStay: () => why,
+        onWaiting: (reason) => shown.push(reason),
+      },
+      open,
+    ),
   )
   over({ subscribe: [] }, { onConnect() {}, onDisconnect() {}, onMessage() {} })
   const order = (channel: 'move' | 'erase', body: unknown): void =>
@@ -47,6 +60,10 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
     store,
     errors,
     details,
+    shown,
+    read: () => read(paths.moving),
+    setTime: (at: number) => void (now = at),
+    loseReports: () => void (accepts = false),
     breakLine: () => void (breaks = true),
     restarts: () => restarts,
     mustStay: (reason: string | undefined) => void (why = reason),
@@ -58,6 +75,8 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
 }
 
 const to = { order: 5, cloud: 'https://shop.example/c1', hub_id: 100_000_001, code: 'K7QM2XRA' }
+/** The report of a retired hub that cannot leave: the order is known. */
+const waits = (error: string, as = to.hub_id) => [upTopic(1, 'moved'), { order: 0, hub_id: as, error }]
 const moved = (error?: string) => [
   upTopic(1, 'moved'),
   { order: to.order, hub_id: to.hub_id, ...(error !== undefined && { error }) },
@@ -152,19 +171,57 @@ test('a board that is not enrolled in the other cell with the ordered number kee
   const hub = connection()
   hub.erase({ next: 100_000_002 })
   await Promise.resolve()
-  expect([hub.told, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([[], 0, true, [true, false]])
+  expect([hub.told, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([
+    [waits('it is not enrolled in the other cell as hub 100000002', 100_000_002)],
+    0,
+    true,
+    [true, false],
+  ])
 })
 
-test('a hub that must stay does not obey the order to leave until the reason has ended', async () => {
+test('a hub that must stay reports the reason to the cloud and to its page, and does not obey the order to leave until the reason has ended', async () => {
   const hub = connection()
   hub.mustStay('bin 2 is open')
   hub.erase({ next: 100_000_001 })
   await Promise.resolve()
-  expect([hub.told, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([[], 0, true, [true, false]])
+  expect([hub.told, hub.shown, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([
+    [waits('bin 2 is open')],
+    ['bin 2 is open'],
+    0,
+    true,
+    [true, false],
+  ])
   hub.mustStay(undefined)
   hub.erase({ next: 100_000_001 })
   await expect.poll(() => hub.restarts()).toBe(1)
-  expect([hub.told, hub.files()]).toEqual([[[upTopic(1, 'erased'), {}]], [true, true]])
+  expect([hub.told[1], hub.files()]).toEqual([
+    [upTopic(1, 'erased'), {}],
+    [true, true],
+  ])
+})
+
+test('a board does not leave for a cell where its certificate ends within an hour', async () => {
+  const hub = connection()
+  const end = Date.parse(next.answer.expires_at)
+  hub.setTime(end - 3_500_000)
+  hub.erase({ next: 100_000_001 })
+  await Promise.resolve()
+  expect([hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([0, true, [true, false]])
+  expect(hub.shown).toEqual([expect.stringContaining('its certificate of the other cell has expired')])
+  hub.setTime(end - 3_700_000)
+  hub.erase({ next: 100_000_001 })
+  await expect.poll(() => hub.restarts()).toBe(1)
+})
+
+test('a board that leaves notes whether the broker has its report', async () => {
+  for (const isLost of [false, true]) {
+    const hub = connection()
+    if (isLost) hub.loseReports()
+    hub.erase({ next: 100_000_001 })
+    await expect.poll(() => hub.restarts()).toBe(1)
+    const { is_reported } = JSON.parse(hub.read()!) as { is_reported?: boolean }
+    expect([isLost, is_reported]).toEqual([isLost, isLost ? undefined : true])
+  }
 })
 
 test('the order to leave removes the journal of an earlier move, so that no log of it is read with the new one', async () => {

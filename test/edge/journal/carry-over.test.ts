@@ -63,6 +63,10 @@ test('after the loss of the former journal a cold fridge sells when readings hav
     if (isWarm) bench.fault('warm_fridge')
     moveOn(bench, { damaged: true, after: 15 * MINUTE })
     bench.apply(bench.snapshot())
+    const alarms = bench.entries('alarm').filter(({ code }) => code === 'journal_lost')
+    expect(alarms.map(({ raised, detail }) => [raised, detail])).toEqual(
+      [true, false].map((raised) => [raised, 'the former journal is damaged']),
+    )
     const last = (): unknown =>
       bench.entries('state').findLast(({ state }) => state.of === 'cabinet' && state.cabinet === 1)?.state
     bench.run(20_000)

@@ -40,9 +40,11 @@ function hub(changes: {
   stock?: LocalState['stock']
   accepting?: boolean
   stoppedHere?: boolean
+  waits?: string
 }): LocalState {
   const { bins = [bin(1)], orders = [], stock = [row(3)], accepting = true, stoppedHere = false } = changes
   return {
+    waits_to_leave: changes.waits ?? null,
     orders,
     stock,
     held: { orders: stoppedHere, bins: [] },
@@ -84,6 +86,7 @@ test.each([
     text: /goods of order 7 were left/,
   },
   { state: hub({ bins: [bin(1, { occupied: null, status: 'offline' })] }), text: /bin 1: is offline/ },
+  { state: hub({ accepting: false, waits: 'bin 2 is open' }), text: /cannot leave .*: bin 2 is open/ },
   { state: hub({ accepting: false, stoppedHere: true }), text: /takes no orders/ },
   { state: hub({ accepting: false }), text: /takes no orders/ },
   { state: hub({ stock: [row(0), row(2, 'no_drop')] }), text: /every row is empty or blocked/ },

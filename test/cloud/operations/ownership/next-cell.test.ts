@@ -2,7 +2,14 @@ import { expect, test } from 'vitest'
 import { noteErased, shutOut } from '../../../../cloud/enrolment/enrol.ts'
 import { maySpeak } from '../../../../cloud/gateway/draining.ts'
 import { eraseOrder, movesToOrder } from '../../../../cloud/gateway/moves.ts'
-import { noteMoved, withdrawMove } from '../../../../cloud/operations/ownership/next-cell.ts'
+import { acknowledgeAlarm, clearAlarm } from '../../../../cloud/events/alarms/alarms.ts'
+import {
+  leavingWork,
+  moveFailure,
+  noteMoved,
+  orderMove,
+  withdrawMove,
+} from '../../../../cloud/operations/ownership/next-cell.ts'
 import { noteExported } from '../../../../cloud/operations/ownership/owner-file.ts'
 import { listAudit } from '../../../../cloud/platform/audit/audit.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
@@ -53,11 +60,12 @@ onEachDatabase('a hub that moves to another cell', (open) => {
       { address: next.cloud, hub_id: next.hub_id, state: 'ordered', error: null },
     ])
     await answer()
-    expect([await isRetired(), await shown()]).toMatchObject([true, { state: 'moved', error: null }])
+    expect([await isRetired(), await shown()]).toMatchObject([true, { state: 'leaving', error: null }])
     const rows = await db.kysely.selectFrom('hub_moves').select('code').execute()
     expect(rows).toEqual([{ code: null }])
     expect(await eraseOrder(db.kysely, 1)).toEqual({ next: next.hub_id })
     await answer()
+    await noteErased(context, 1)
     await expect(send()).rejects.toThrow('is retired')
     expect(await listAudit(db.kysely, { action: 'hubs.leave', limit: 10 })).toMatchObject([
       { actor: 'hub-1', result: 'executed', detail: { to: next.cloud, as: next.hub_id } },
@@ -211,7 +219,7 @@ onEachDatabase('a hub that moves to another cell', (open) => {
   })
 
   test('a hub that has moved keeps its login until it has left, years after HUB_DRAIN_MS', async () => {
-    const { context, db, shop, exportIt, send, answer } = await movingHub(open)
+    const { context, db, shop, exportIt, send, shown, answer } = await movingHub(open)
     await exportIt()
     await send()
     await answer()
@@ -226,6 +234,92 @@ onEachDatabase('a hub that moves to another cell', (open) => {
         .execute()
     expect(await speaks()).toHaveLength(1)
     await noteErased(context, 1)
-    expect(await speaks()).toHaveLength(0)
+    expect([await speaks(), await shown()]).toMatchObject([[], { state: 'moved' }])
+  })
+
+  /** The alarms of hub 1, which is retired and has not left. */
+  async function leavingHub() {
+    const hub = await movingHub(open)
+    const { context, db, exportIt, send, answer } = hub
+    await exportIt()
+    await send()
+    await answer()
+    const { 'hub.leaving': work } = leavingWork(context)
+    const alarms = () =>
+      db.kysely
+        .selectFrom('alarms')
+        .select(['owner_id', 'message', 'cleared_at'])
+        .where('kind', '=', 'move_failed')
+        .execute()
+    return {
+      ...hub,
+      alarms,
+      look: () => work!.run({ kind: 'hub.leaving', subject: '1', attempts: 0 }),
+      erased: () => noteErased(context, 1, (tx) => clearAlarm(tx, context, moveFailure(1))),
+    }
+  }
+
+  test('a retired hub that waits to leave has the alarm move_failed with its present reason after 10 minutes, until it has left', async () => {
+    const { db, answer, shown, look, alarms, erased, shop } = await leavingHub()
+    await answer('bin 2 is open')
+    expect(await shown()).toMatchObject({ state: 'leaving', error: 'bin 2 is open' })
+    expect(await alarms()).toEqual([])
+    const due = await db.kysely
+      .selectFrom('due_work')
+      .select('due_at')
+      .where('kind', '=', 'hub.leaving')
+      .executeTakeFirstOrThrow()
+    expect(Number(due.due_at) - shop.clock.now()).toBe(600_000)
+    await look()
+    const open = (reason: string) => ({
+      owner_id: 1,
+      message: expect.stringMatching(`closed in both .*${reason}`) as string,
+      cleared_at: null,
+    })
+    expect(await alarms()).toEqual([open('bin 2 is open')])
+    await answer('fridge 1 is not proven to be cold')
+    expect(await alarms()).toEqual([open('fridge 1 is not proven to be cold')])
+    await erased()
+    expect(await alarms()).toMatchObject([{ cleared_at: expect.any(Number) as number }])
+    await look()
+    await answer('late')
+    expect([await shown(), (await alarms()).length]).toMatchObject([{ state: 'moved', error: null }, 1])
+  })
+
+  test('the alarm of a retired hub that reports nothing names its connection, and a person who acknowledges it ends it', async () => {
+    const { context, db, answer, look, alarms } = await leavingHub()
+    await look()
+    expect(await alarms()).toMatchObject([
+      { message: expect.stringContaining('has not reported why') as string, cleared_at: null },
+    ])
+    const { id } = await db.kysely.selectFrom('alarms').select('id').executeTakeFirstOrThrow()
+    await db.transact((tx) => acknowledgeAlarm(tx, context, id, 'Ann'))
+    await answer('bin 2 is open')
+    expect(await alarms()).toMatchObject([{ cleared_at: expect.any(Number) as number }])
+  })
+
+  test('a retired hub that waits to leave gets a further claim code of its number in the other cell, and of no other', async () => {
+    const { context, db, send, shown, answer, isRetired } = await leavingHub()
+    await expect(
+      db.transact((tx) => orderMove(tx, context, 1, { ...next, hub_id: 5, digest: '' })),
+    ).rejects.toThrow('is retired or revoked')
+    await send()
+    expect(await movesToOrder(context)).toMatchObject([{ hubId: 1, next: { code: next.code } }])
+    expect(await eraseOrder(db.kysely, 1)).toEqual({ next: next.hub_id })
+    await answer()
+    expect([await movesToOrder(context), await shown(), await isRetired()]).toMatchObject([
+      [],
+      { state: 'leaving', error: null },
+      true,
+    ])
+  })
+
+  test('a board that is revoked while it waits to leave has not moved', async () => {
+    const { set, shown, erased } = await leavingHub()
+    await set({ revoked_at: 1 })
+    const revoked = { state: 'failed', error: 'the board was revoked' }
+    expect(await shown()).toMatchObject(revoked)
+    await erased()
+    expect(await shown()).toMatchObject(revoked)
   })
 })

@@ -35,7 +35,7 @@ export const next: Next = {
 /** An enrolled hub 1 with a journal, whose board is enrolled in another cell. `isOrdered`: the cloud has ordered it to leave. */
 export function board({ isOrdered = true } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'larder-move-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const store = join(folder, 'hub.sqlite')
   openStore({ path: store, checkpoint: noCheckpoint, log: silentLog, hubId: 1 }).close()
   const paths = enrolmentFiles(store)
@@ -74,7 +74,7 @@ export function board({ isOrdered = true } = {}) {
     paths,
     read,
     folder,
-    complete: () => completeMove(place, virtualClock(), log),
+    complete: (limits: { starts?: number } = {}) => completeMove(place, virtualClock(), log, limits),
     errors,
     details,
     log,
