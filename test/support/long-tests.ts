@@ -13,6 +13,7 @@ export const long: readonly string[] = [
   'test/process/move-and-retire.test.ts',
   'test/process/rotation.test.ts',
   'test/process/owner-moves.test.ts',
+  'test/process/moves-interrupted.test.ts',
   'test/process/rotation-sales.test.ts',
   'test/process/updates.test.ts',
   'test/process/firmware-update.test.ts',

@@ -1,0 +1,111 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect } from 'vitest'
+import { sleep } from '../../protocol/model/runtime.ts'
+import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { service } from '../support/services.ts'
+import { enrolledInstallation, secondCell, type Moved } from './cells/two-cells.ts'
+import { WAIT_MS } from './chaos/installation.ts'
+import { operate } from './chaos/operator.ts'
+
+const { clock } = systemRuntime()
+
+service('openssl')(
+  'a hub moves in spite of a silent broker, a reason to wait after its retirement, a lost report and kills at any moment, and its former cell shows each state',
+  async () => {
+    const installation = await enrolledInstallation()
+    const { plant, room, line, becomes, failures } = installation
+    const { owner } = await operate(plant, 'hubs', 'show', '1')
+    const one = await secondCell()
+    const board = dirname(plant.places.journal)
+    const isThere = (name: string) => existsSync(join(board, `enrolment.${name}.json`))
+    await operate(plant, 'hubs', 'set', '1', '--maintenance', 'on')
+    const file = join(one.folder, 'owner.json')
+    await becomes('the hub has the change', async () => {
+      const words = ['export', String(owner), '--hubs', '1', '--to', file]
+      return operate(plant, 'owners', ...words).then(
+        () => true,
+        () => false,
+      )
+    })
+    const { hubs } = await one.larder<Moved>('owners', 'import', file)
+    const codes = join(one.folder, 'code')
+    writeFileSync(codes, hubs[0]!.claim_code)
+    const shown = async () =>
+      (
+        (await operate(plant, 'hubs', 'show', '1')) as unknown as {
+          next_cell: { state: string; error: string | null }
+        }
+      ).next_cell
+    const order = () =>
+      operate(
+        plant,
+        ...hubs[0]!.send
+          .replace(/^larder /, '')
+          .replace('FILE', codes)
+          .split(' '),
+      )
+    const answered = async () => {
+      await becomes('the hub has answered', async () => (await shown()).state !== 'ordered')
+      return shown()
+    }
+
+    one.line.stall(['down'], 600_000)
+    for (;;) {
+      await order()
+      const { state, error } = await answered()
+      expect(state).toBe('failed')
+      if (error!.includes('the broker mqtts:')) break
+    }
+    one.line.clearFaults()
+
+    // A person takes a part out of service between the answer of the hub and its order to leave.
+    const hold = (held: boolean) => room.atHub('/bins/1/hold', { held })
+    const answers = () =>
+      readFileSync(plant.places.log('hub'), 'utf8').split(
+        /is enrolled in another cell|does not move to another/,
+      ).length
+    for (;;) {
+      const before = answers()
+      await order()
+      while (answers() === before) await sleep(clock, 20)
+      expect(await hold(true)).toBe(true)
+      const { state } = await answered()
+      if (state === 'leaving') break
+      expect(await hold(false)).toBe(true)
+    }
+    const reason = 'a person at the hub has taken a part of it out of service'
+    await becomes('the former cell has the reason', async () => (await shown()).error === reason)
+    const page = async () => (await room.hub()) as unknown as { waits_to_leave: string | null }
+    expect(await page()).toMatchObject({ waits_to_leave: reason })
+    plant.kill('hub')
+    await becomes('the page has the reason again', async () => (await page()).waits_to_leave === reason)
+    expect(await shown()).toEqual(expect.objectContaining({ state: 'leaving', error: reason }))
+
+    // The report that it leaves is lost with its connection.
+    line.delay(500, WAIT_MS)
+    expect(await hold(false)).toBe(true)
+    while (!isThere('moving')) await sleep(clock, 5)
+    line.cut()
+    line.bar()
+    await expect
+      .poll(() => failures, { timeout: WAIT_MS })
+      .toEqual([expect.stringContaining('exit status 0')])
+    failures.length = 0
+    expect((await shown()).state).toBe('leaving')
+    // The supervisor starts it again each time.
+    for (const afterMs of [300, 500, 700, 900, 1200]) {
+      await sleep(clock, afterMs)
+      plant.kill('hub')
+    }
+    const online = async () => (await one.larder<{ online: boolean }>('hubs', 'show', '100000001')).online
+    await becomes('the hub is online in the other cell', online)
+    expect([(await shown()).state, isThere('former')]).toEqual(['leaving', true])
+    line.clearFaults()
+    plant.kill('hub')
+    await becomes('the former cell knows that it has left', async () => (await shown()).state === 'moved')
+    expect(isThere('former')).toBe(false)
+    expect(failures).toEqual([])
+  },
+  600_000,
+)
