@@ -45,20 +45,22 @@ function terminal(): PseudoTerminal {
   return pty
 }
 
-/** Lets all threads of Node's pool wait, without processor time. */
-function occupyThreadPool(): () => Promise<void> {
+/** Lets all threads of Node's pool wait until the test ends, without processor time. */
+function occupyThreadPool(): void {
   const folder = mkdtempSync(join(tmpdir(), 'larder-pool-'))
   const pipe = join(folder, 'pipe')
   spawnSync('mkfifo', [pipe])
   const threads = Number(process.env['UV_THREADPOOL_SIZE'] ?? 4)
   // The opening of a pipe waits for a writer.
   const waiting = Array.from({ length: threads }, () => promises.open(pipe, 'r'))
-  return async () => {
+  closers.push(() => {
     const writer = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK)
-    for (const file of await Promise.all(waiting)) await file.close()
-    closeSync(writer)
-    rmSync(folder, { recursive: true })
-  }
+    void Promise.all(waiting).then((files) => {
+      for (const file of files) void file.close()
+      closeSync(writer)
+      rmSync(folder, { recursive: true })
+    })
+  })
 }
 
 type Said = { kind: 'open' } | { kind: 'line'; line: string } | { kind: 'close'; reason: string }
@@ -113,15 +115,11 @@ describe('a serialport line', () => {
     await said.until((items) => items.length > 0)
     const sent = Array.from({ length: 400 }, (_, n) => `${n}`.padEnd(200, '.'))
     for (const line of sent) port.write(line)
-    const release = occupyThreadPool()
-    try {
-      const arrived = observer<string>()
-      pty.listen((text) => arrived.note(text))
-      await arrived.until((texts) => texts.join('').length >= sent.join('\n').length + 1)
-      expect(arrived.seen.join('')).toBe(`${sent.join('\n')}\n`)
-    } finally {
-      await release()
-    }
+    occupyThreadPool()
+    const arrived = observer<string>()
+    pty.listen((text) => arrived.note(text))
+    await arrived.until((texts) => texts.join('').length >= sent.join('\n').length + 1)
+    expect(arrived.seen.join('')).toBe(`${sent.join('\n')}\n`)
   }, 10_000)
 
   it('a serialport line reads while its write waits for room', async () => {
