@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { commandOf } from './programs.ts'
-import { once } from './once.ts'
+import { isDone, once } from './once.ts'
 
 const isSource = import.meta.filename.endsWith('.ts')
 
@@ -14,24 +14,26 @@ const isSource = import.meta.filename.endsWith('.ts')
  */
 export function seedCopies(hardware?: string): readonly string[] {
   const seed = commandOf('cloud/demo/seed')
-  if (!isSource) return seed
   const name = hardware === undefined ? 'demo-data' : 'demo-data-with-hardware'
   const made = join(tmpdir(), `${name}.files`)
-  once(name, () => {
-    const cloud = join(made, 'cloud')
-    mkdirSync(cloud, { recursive: true, mode: 0o700 })
-    const { status, stdout, stderr } = spawnSync(seed[0], seed.slice(1), {
-      encoding: 'utf8',
-      maxBuffer: 64 * 1024 * 1024,
-      env: {
-        PATH: process.env['PATH'],
-        DATABASE_URL: `sqlite:${join(cloud, 'larder.sqlite')}`,
-        DATA_DIR: cloud,
-        ...(hardware !== undefined && { HARDWARE: hardware }),
-      },
-    })
-    if (status !== 0) throw new Error(`the data of the demo is not made:\n${stderr}`)
-    writeFileSync(join(made, 'result.json'), stdout, { mode: 0o600 })
-  })
+  if (isSource) once(name, () => makeData(seed, made, hardware))
+  if (!isDone(name)) return seed
   return ['sh', '-euc', 'cp -a "$0/cloud/." "$DATA_DIR" && cat "$0/result.json"', made]
+}
+
+function makeData(seed: [string, ...string[]], made: string, hardware: string | undefined): void {
+  const cloud = join(made, 'cloud')
+  mkdirSync(cloud, { recursive: true, mode: 0o700 })
+  const { status, stdout, stderr } = spawnSync(seed[0], seed.slice(1), {
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+    env: {
+      PATH: process.env['PATH'],
+      DATABASE_URL: `sqlite:${join(cloud, 'larder.sqlite')}`,
+      DATA_DIR: cloud,
+      ...(hardware !== undefined && { HARDWARE: hardware }),
+    },
+  })
+  if (status !== 0) throw new Error(`the data of the demo is not made:\n${stderr}`)
+  writeFileSync(join(made, 'result.json'), stdout, { mode: 0o600 })
 }

@@ -16,6 +16,12 @@ export function once(name: string, step: () => void): void {
   if (failure !== '') throw new Error(failure)
 }
 
+/** Whether a worker of this run has done a step. Programs that a test starts use its files, too. */
+export function isDone(name: string): boolean {
+  const ended = join(tmpdir(), name)
+  return existsSync(ended) && readFileSync(ended, 'utf8') === ''
+}
+
 function isFirst(ended: string): boolean {
   try {
     mkdirSync(`${ended}.begun`)

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { once } from './once.ts'
+import { isDone, once } from './once.ts'
 
 /** The repository's folder, above this file or its compiled form: only that folder has a tsconfig.json. */
 export function packageRoot(): string {
@@ -50,8 +50,9 @@ export const bundleFolder = (): string => join(compiledFolder(), 'bundled')
  */
 export function commandOf(program: string, before: readonly string[] = []): [string, ...string[]] {
   const [node, file] = compiledCommandOf(program)
-  if (!isSource || !bundledPrograms.includes(program)) return [node, ...imported(before), file]
-  once('bundled', bundle)
+  const isBundled = bundledPrograms.includes(program)
+  if (isBundled && isSource) once('bundled', bundle)
+  if (!isBundled || !isDone('bundled')) return [node, ...imported(before), file]
   return [node, ...imported(before), join(bundleFolder(), `${program}.js`)]
 }
 
