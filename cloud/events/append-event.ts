@@ -29,9 +29,11 @@ export function appendEvent(tx: Tx, { runtime }: CloudContext, event: NewEvent):
   tx.beforeCommit(id, async () => {
     const shown = typeof data === 'function' ? await (data as () => Promise<object>)() : data
     const row = { id, type, hubId, endpointId, data: JSON.stringify(shown), at: runtime.clock.now() }
-    if (ownerId === undefined) await insertOfHub(tx.q, row)
-    else await insertOfOwner(tx.q, { ...row, ownerId })
     tx.notify({ kind: 'event' })
+    return async () => {
+      if (ownerId === undefined) await insertOfHub(tx.q, row)
+      else await insertOfOwner(tx.q, { ...row, ownerId })
+    }
   })
   return id
 }

@@ -6,7 +6,7 @@ import type { AddressOf } from '../platform/media/addresses.ts'
 import type { Media } from '../platform/media/media.ts'
 import { everyInBackground, background } from '../platform/work/background.ts'
 import { eventsAfter, eventText, type EventFilter, type EventRow, positionOf } from './event-list.ts'
-import { lastPosition, publish } from './publish.ts'
+import { lastPosition, publish, publishAll } from './publish.ts'
 
 /** Maximum number of events in one message to a reader. */
 const FRAME_EVENTS = 100
@@ -35,6 +35,8 @@ export class EventFeed {
   /** The last known position; undefined before the first poll. */
   #head: number | undefined
   #cancels: Cancel[] = []
+  /** This process has committed an event since the last poll. */
+  #hasNews = false
   #polling: Promise<void> | undefined
   /** The next poll. The running one may have begun before the latest commit. */
   #nextPoll: Promise<void> | undefined
@@ -51,7 +53,9 @@ export class EventFeed {
     const poll = (): Promise<void> => this.poll()
     this.#cancels = [
       db.onNews(({ kind }) => {
-        if (kind === 'event') background(this.#context, 'new events', poll)
+        if (kind !== 'event') return
+        this.#hasNews = true
+        background(this.#context, 'new events', poll)
       }),
       everyInBackground(this.#context, settings.eventPollMs, 'poll events', poll),
     ]
@@ -102,8 +106,7 @@ export class EventFeed {
 
   async #pollOnce(): Promise<void> {
     const { db, settings } = this.#context
-    await publish(this.#context)
-    const last = await lastPosition(db.kysely)
+    const last = await this.#publish()
     // At the first poll, and after the database was restored to an earlier state.
     if (this.#head === undefined || last < this.#head) this.#begin(last)
     const known = Math.max(this.#head!, last - settings.eventsInMemory)
@@ -122,6 +125,16 @@ export class EventFeed {
     this.#recent = [...this.#recent, ...items].slice(-settings.eventsInMemory)
     this.#head = last
     this.#streams.wake(() => true)
+  }
+
+  /** Returns the last position. */
+  async #publish(): Promise<number> {
+    if (this.#hasNews) {
+      this.#hasNews = false
+      return publishAll(this.#context)
+    }
+    await publish(this.#context)
+    return lastPosition(this.#context.db.kysely)
   }
 
   /** Begins with an empty memory at a position. */

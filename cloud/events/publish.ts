@@ -27,7 +27,15 @@ import type { Alarm } from '../../protocol/contract/owner-alarms.ts'
  * their transactions, so a refund may come before its payment; and it stops while any transaction hangs.
  */
 export async function publish(context: CloudContext): Promise<void> {
-  while (await publishBatch(context));
+  if (await hasUnpublished(context.db.kysely)) await publishAll(context)
+}
+
+/** The same without a look for events first: the caller knows of one. Returns the last assigned position. */
+export async function publishAll(context: CloudContext): Promise<number> {
+  let batch: PublishedBatch
+  do batch = await publishBatch(context)
+  while (batch.isFull)
+  return batch.last
 }
 
 /** The last assigned position. */
@@ -38,10 +46,15 @@ export async function lastPosition(q: Queries): Promise<number> {
 
 const readHead = statement((q) => q.selectFrom('event_head').select('last'))
 
-/** Publishes one batch. True if there may be more. */
-async function publishBatch(context: CloudContext): Promise<boolean> {
+interface PublishedBatch {
+  /** There may be more events. */
+  isFull: boolean
+  /** The last assigned position. */
+  last: number
+}
+
+function publishBatch(context: CloudContext): Promise<PublishedBatch> {
   const { db, settings } = context
-  if (!(await hasUnpublished(db.kysely))) return false
   return db.transact(async (tx) => {
     // In sequence: the rows are read under the lock, and no other process assigns positions until the end of the
     // transaction.
@@ -51,17 +64,18 @@ async function publishBatch(context: CloudContext): Promise<boolean> {
     ])
     if (!head) {
       await beginHead(tx)
-      return true
+      return { isFull: true, last: 0 }
     }
-    if (rows.length === 0) return false
+    const last = head.last + rows.length
+    if (rows.length === 0) return { isFull: false, last }
     const published = rows.map((row, index) => ({ ...row, position: head.last + index + 1 }))
     await Promise.all([
       place(tx.q, { places: published.map(({ seq, position }) => ({ seq, position })) }),
-      moveHead(tx.q, { last: head.last + rows.length }),
+      moveHead(tx.q, { last }),
       planDeliveries(tx, context, published),
     ])
     await planMails(tx, context, published)
-    return rows.length === settings.eventBatch
+    return { isFull: rows.length === settings.eventBatch, last }
   })
 }
 

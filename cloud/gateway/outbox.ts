@@ -27,31 +27,19 @@ const NO_EPOCH = '0'.repeat(32)
  * for a hub that has never sent a hello.
  */
 export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise<OutboxPlace | null> {
-  const [{ epoch, base, baseTag, last: seq }, [previous]] = await Promise.all([
-    lockNext(tx, hubId),
-    entryBefore(tx.q, { hubId }),
-  ])
+  const { epoch, base, baseTag, last: seq, entryTag } = await lockNext(tx, hubId)
   if (epoch === NO_EPOCH) return null
-  const previousTag = seq - 1 === base ? baseTag : previous?.tag
+  // A statement that waited for the lock does not see the entry that was committed meanwhile.
+  const previousTag =
+    seq - 1 === base ? baseTag : (entryTag ?? (await tagOf(tx.q, hubId, { epoch, seq: seq - 1 })))
   if (previousTag === undefined) throw new Error(`the outbox of hub ${hubId} lacks entry ${seq - 1}`)
-  await insertEntry(tx, hubId, { epoch, seq }, previousTag, entry)
+  // The commit waits for the row, the caller does not.
+  const inserted = insertEntry(tx, hubId, { epoch, seq }, previousTag, entry)
+  inserted.catch(() => {})
+  tx.beforeCommit(`outbox entry ${hubId} ${seq}`, () => inserted)
   tx.wake(hubId)
   return { epoch, seq }
 }
-
-/** The tag of the entry before the last assigned number. */
-const entryBefore = statement((q, { hubId }: { hubId: number }) =>
-  q
-    .selectFrom('hub_outboxes as o')
-    .innerJoin('hub_outbox_entries as e', (join) =>
-      join
-        .onRef('e.hub_id', '=', 'o.hub_id')
-        .onRef('e.epoch', '=', 'o.epoch')
-        .on(sql<boolean>`e.seq = o.last - 1`),
-    )
-    .select('e.tag')
-    .where('o.hub_id', '=', hubId),
-)
 
 /** A hub that has sent a hello. */
 export interface OutboxClaim {
@@ -155,8 +143,11 @@ async function tagsOf(tx: Tx, hubs: readonly OutboxClaim[]): Promise<Map<number,
   return new Map(rows.map(({ hub_id, tag }) => [hub_id, tag]))
 }
 
-/** Locks a hub's outbox, or creates it, and assigns the next number of its epoch. */
-async function lockNext(tx: Tx, hubId: number): Promise<SenderPosition> {
+/**
+ * Locks a hub's outbox, or creates it, and assigns the next number of its epoch. `entryTag`: the tag of the entry before,
+ * if it was stored when the statement began.
+ */
+async function lockNext(tx: Tx, hubId: number): Promise<SenderPosition & { entryTag: number | null }> {
   const [row] = await nextOfOutbox(tx.q, { hubId })
   return row!
 }
@@ -175,7 +166,19 @@ const nextOfOutbox = statement((q, { hubId }: { hubId: number }) =>
           .end(),
       })),
     )
-    .returning(['epoch', 'base', 'base_tag as baseTag', 'last']),
+    .returning((eb) => [
+      'epoch',
+      'base',
+      'base_tag as baseTag',
+      'last',
+      eb
+        .selectFrom('hub_outbox_entries as e')
+        .select('e.tag')
+        .whereRef('e.hub_id', '=', 'hub_outboxes.hub_id')
+        .whereRef('e.epoch', '=', 'hub_outboxes.epoch')
+        .where(sql<boolean>`e.seq = hub_outboxes.last - 1`)
+        .as('entryTag'),
+    ]),
 )
 
 async function insertEntry(
@@ -207,7 +210,7 @@ function chainTag(previousTag: number, body: string): number {
   return createHash('sha256').update(`${previousTag}:${body}`).digest().readUInt32BE(0)
 }
 
-const entryTag = statement((q, at: OutboxPlace & { hubId: number }) =>
+const tagAt = statement((q, at: OutboxPlace & { hubId: number }) =>
   q
     .selectFrom('hub_outbox_entries')
     .select('tag')
@@ -218,7 +221,7 @@ const entryTag = statement((q, at: OutboxPlace & { hubId: number }) =>
 
 /** The tag of an entry; `undefined` if the entry is not stored. */
 async function tagOf(q: Queries, hubId: number, place: OutboxPlace): Promise<number | undefined> {
-  const [row] = await entryTag(q, { hubId, ...place })
+  const [row] = await tagAt(q, { hubId, ...place })
   return row?.tag
 }
 

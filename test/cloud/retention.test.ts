@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 import { deadLettersChanged } from '../../cloud/operations/alarms/hub-alarms.ts'
 import type { CloudContext } from '../../cloud/platform/context.ts'
-import { nextDueAt, schedule } from '../../cloud/platform/work/queue.ts'
+import { readDue, schedule } from '../../cloud/platform/work/queue.ts'
 import { WorkRunner } from '../../cloud/platform/work/runner.ts'
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { retentionWork } from '../../cloud/retention.ts'
@@ -31,10 +31,10 @@ async function deleteOld(context: CloudContext): Promise<Record<string, number>>
   const start = runtime.clock.now()
   await db.transact((tx) => schedule(tx, 'retention', tables, start))
   for (let at: number | undefined = start; at !== undefined && at < start + 1_800_000;) {
-    const now = at
+    const now: number = at
     const then = { ...context, runtime: { ...runtime, clock: { ...runtime.clock, now: () => now } } }
     await new WorkRunner(then, retentionWork(then, testMedia(then))).drain()
-    at = await nextDueAt(db.kysely, now)
+    at = (await readDue(db.kysely, now)).nextAt
   }
   const after = await countRows(db, tables)
   return Object.fromEntries(

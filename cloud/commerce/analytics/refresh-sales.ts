@@ -1,4 +1,4 @@
-import { sql, type Selectable } from 'kysely'
+import { sql, type RawBuilder, type Selectable } from 'kysely'
 import { monthOf } from '../../platform/calendar/days.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -25,7 +25,10 @@ import {
  * order's lock.
  */
 export function countSale(tx: Tx, orderId: number): void {
-  tx.beforeCommit(`sale ${orderId}`, () => refreshSales(tx, [orderId]))
+  tx.beforeCommit(`sale ${orderId}`, async () => {
+    const sales = await lockAndRead(tx, [orderId])
+    return () => writeChanges(tx, [orderId], sales)
+  })
 }
 
 /**
@@ -33,13 +36,20 @@ export function countSale(tx: Tx, orderId: number): void {
  * changes nothing. The cost does not depend on the number of other orders. Call it under the orders' locks.
  */
 export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
-  const { now, held } = await lockAndRead(tx, orderIds)
+  await writeChanges(tx, orderIds, await lockAndRead(tx, orderIds))
+}
+
+async function writeChanges(
+  tx: Tx,
+  orderIds: readonly number[],
+  { now, held }: SalesOfOrders,
+): Promise<void> {
   const changed = orderIds.filter((id) => !isSame(held.get(id), now.get(id)))
   if (changed.length === 0) return
   const pick = (sales: ReadonlyMap<number, Sale>): Sale[] => changed.flatMap((id) => sales.get(id) ?? [])
   const [before, after] = [pick(held), pick(now)]
   const { totals, days, customers } = changesBetween(before, after)
-  const [won] = await Promise.all([
+  await Promise.all([
     addCustomers(tx, customers),
     addDays(tx, days),
     writeSales(tx, after),
@@ -47,8 +57,8 @@ export async function refreshSales(tx: Tx, orderIds: readonly number[]): Promise
       tx,
       changed.filter((id) => !now.has(id)),
     ),
+    addTotals(tx, totals, customers),
   ])
-  await addTotals(tx, totals, won)
 }
 
 function isSame(held: Sale | undefined, now: Sale | undefined): boolean {
@@ -116,19 +126,9 @@ async function dropSales(tx: Tx, orderIds: readonly number[]): Promise<void> {
   if (orderIds.length > 0) await tx.q.deleteFrom('sales').where('order_id', 'in', orderIds).execute()
 }
 
-/** Records the customers of periods, and returns how many customers each period of a hub gained or lost. */
-async function addCustomers(tx: Tx, changes: readonly CustomerChange[]): Promise<Map<string, number>> {
-  const won = new Map<string, number>()
-  if (changes.length === 0) return won
-  const rows = await upsertCustomers(tx.q, { rows: changes })
-  const counts = new Map(rows.map((row) => [customerKey(row), row.orders]))
-  for (const change of changes) {
-    const after = counts.get(customerKey(change))!
-    const before = after - change.orders
-    const key = periodKey(change)
-    won.set(key, (won.get(key) ?? 0) + Number(after > 0) - Number(before > 0))
-  }
-  return won
+/** Records the customers of periods. */
+async function addCustomers(tx: Tx, changes: readonly CustomerChange[]): Promise<void> {
+  if (changes.length > 0) await upsertCustomers(tx.q, { rows: changes })
 }
 
 const customerColumns = {
@@ -139,40 +139,43 @@ const customerColumns = {
   orders: 'int',
 } as const
 const upsertCustomers = statement(
-  (_, { rows }: Rows<CustomerChange>, { kind }) => sql<CustomerChange>`
+  (_, { rows }: Rows<CustomerChange>, { kind }) => sql`
     insert into sales_customers (hub_id, owner_id, period, user_id, orders)
     select hub_id, owner_id, period, user_id, orders from ${recordset(kind, customerColumns, rows)} where true
-    on conflict (hub_id, owner_id, period, user_id) do update set orders = sales_customers.orders + excluded.orders
-    returning hub_id, owner_id, period, user_id, orders`,
+    on conflict (hub_id, owner_id, period, user_id) do update set orders = sales_customers.orders + excluded.orders`,
 )
 
+/** Adds the totals, with the numbers of customers that each period has gained or lost by `addCustomers`. */
 async function addTotals(
   tx: Tx,
-  changes: readonly TotalsChange[],
-  customersWon: ReadonlyMap<string, number>,
+  rows: readonly TotalsChange[],
+  customers: readonly CustomerChange[],
 ): Promise<void> {
-  const rows = changes
-    .map((change) => ({
-      ...change,
-      customers: change.product_id === WHOLE_HUB ? (customersWon.get(periodKey(change)) ?? 0) : 0,
-    }))
-    .filter(
-      ({ orders, units, revenue, cost, customers }) =>
-        orders !== 0 || units !== 0 || revenue !== 0 || cost !== 0 || customers !== 0,
-    )
-  if (rows.length === 0) return
-  await upsertTotals(tx.q, { rows })
+  if (rows.length > 0) await upsertTotals(tx.q, { rows, customers })
 }
 
 const totalsColumns = {
   ...({ hub_id: 'int', owner_id: 'int', period: 'text', product_id: 'int' } as const),
-  ...({ orders: 'int', units: 'int', revenue: 'int', cost: 'int', customers: 'int' } as const),
+  ...({ orders: 'int', units: 'int', revenue: 'int', cost: 'int' } as const),
 }
+const counts = (orders: RawBuilder<unknown>) => sql`case when ${orders} > 0 then 1 else 0 end`
 const upsertTotals = statement(
-  (_, { rows }: Rows<Selectable<Tables['sales_totals']>>, { kind }) => sql`
+  (_, { rows, customers }: Rows<TotalsChange> & { customers: readonly CustomerChange[] }, { kind }) => sql`
     insert into sales_totals (hub_id, owner_id, period, product_id, orders, units, revenue, cost, customers)
-    select hub_id, owner_id, period, product_id, orders, units, revenue, cost, customers
-    from ${recordset(kind, totalsColumns, rows)} where true
+    select hub_id, owner_id, period, product_id, orders, units, revenue, cost, customers from (
+      select hub_id, owner_id, period, product_id, orders, units, revenue, cost,
+        case when product_id = ${sql.lit(WHOLE_HUB)} then coalesce(won.customers, 0) else 0 end as customers
+      from ${recordset(kind, totalsColumns, rows)}
+      left join (
+        select s.hub_id as hub, s.owner_id as owner, s.period as within,
+          sum(${counts(sql`s.orders`)} - ${counts(sql`s.orders - r.orders`)}) as customers
+        from ${recordset(kind, customerColumns, customers)}
+        join sales_customers as s on s.hub_id = r.hub_id and s.owner_id = r.owner_id and s.period = r.period
+          and s.user_id = r.user_id
+        group by s.hub_id, s.owner_id, s.period
+      ) as won on won.hub = hub_id and won.owner = owner_id and won.within = period
+    ) as changed
+    where orders <> 0 or units <> 0 or revenue <> 0 or cost <> 0 or customers <> 0
     on conflict (hub_id, owner_id, period, product_id) do update set
       orders = sales_totals.orders + excluded.orders,
       units = sales_totals.units + excluded.units,
@@ -210,9 +213,6 @@ interface Book {
   hub_id: number
   owner_id: number
 }
-const bookKey = ({ hub_id, owner_id }: Book): string => `${hub_id} ${owner_id}`
-const periodKey = (row: Book & { period: string }): string => `${bookKey(row)} ${row.period}`
-const customerKey = (row: CustomerChange): string => `${periodKey(row)} ${row.user_id}`
 
 type TotalsChange = Omit<Selectable<Tables['sales_totals']>, 'customers'>
 type DaysChange = Selectable<Tables['sales_days']>

@@ -1,8 +1,9 @@
-import { sql } from 'kysely'
+import { sql, type SelectQueryBuilder } from 'kysely'
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
 import { type BinObstacle, type TakenBin, takenBinsText } from '../../../protocol/model/taken-bins.ts'
 import type { State } from '../../../protocol/mqtt/hub-entries.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import type { Tables } from '../../platform/store/schema.ts'
 import type { Flag } from '../../platform/store/table.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { LAST_ACTIVE, parseBins } from './order-rows.ts'
@@ -182,11 +183,11 @@ export interface HubRoom {
   unpaidUnits: ReadonlyMap<string, number>
 }
 
-/** The capacity of a hub, from its last reports of bins and its orders. */
-export async function readRoom(q: Queries, hubId: number, disabled: readonly number[]): Promise<HubRoom> {
-  const { bins, orders } = await readBinsWithOrders(q, hubId)
-  return { bins: binRoom(bins, disabled, orders), unpaidUnits: unpaidUnits(orders) }
-}
+/** The capacity of a hub with these disabled bins. */
+export const roomOf = ({ bins, orders }: HubLoad, disabled: readonly number[]): HubRoom => ({
+  bins: binRoom(bins, disabled, orders),
+  unpaidUnits: unpaidUnits(orders),
+})
 
 function unpaidUnits(orders: readonly OrderAtHub[]): Map<string, number> {
   const units = new Map<string, number>()
@@ -201,15 +202,25 @@ export async function readTakenBins(
   hubId: number,
   disabled: readonly number[],
 ): Promise<TakenBin[] | null> {
-  const { bins, orders } = await readBinsWithOrders(q, hubId)
+  const { bins, orders } = await readHubLoad(q, { hubId })
   return takenBins(bins, disabled, orders)
 }
 
-async function readBinsWithOrders(
-  q: Queries,
-  hubId: number,
-): Promise<{ bins: BinAtHub[]; orders: OrderAtHub[] }> {
-  const [bins, active] = await Promise.all([binsOfHub(q, { hubId }), activeAtHub(q, { hubId })])
+/** A hub, or the hub of an order. */
+type OfHub = { hubId: number } | { orderId: number }
+
+/** A hub's last reports of its bins, its open orders that are paid or being paid, and the orders that its bins hold. */
+export interface HubLoad {
+  bins: readonly BinAtHub[]
+  orders: readonly OrderAtHub[]
+}
+
+export async function readHubLoad(q: Queries, of: OfHub): Promise<HubLoad> {
+  const [bins, active] = await Promise.all(
+    'hubId' in of
+      ? [binsOfHub(q, of), activeAtHub(q, of)]
+      : [binsOfOrdersHub(q, of), activeAtOrdersHub(q, of)],
+  )
   const known = new Set(active.map(({ uuid }) => uuid))
   const ended = bins.flatMap(({ order_id }) => (order_id === null || known.has(order_id) ? [] : [order_id]))
   const left = ended.length === 0 ? [] : await ordersAtHub(q).where('o.uuid', 'in', ended).execute()
@@ -217,20 +228,26 @@ async function readBinsWithOrders(
   return { bins, orders }
 }
 
-const binsOfHub = statement((q, { hubId }: { hubId: number }) =>
+type Hub = number | SelectQueryBuilder<Tables, 'orders', { hub_id: number }>
+const hubOf = (q: Queries, orderId: number): Hub =>
+  q.selectFrom('orders').select('hub_id').where('id', '=', orderId)
+
+const binsAt = (q: Queries, hub: Hub) =>
   q
     .selectFrom('hub_bins')
     .select(['bin', 'capacity', 'state', 'order_uuid as order_id', 'fault'])
-    .where('hub_id', '=', hubId)
-    .orderBy('bin'),
-)
+    .where('hub_id', '=', hub)
+    .orderBy('bin')
+const binsOfHub = statement((q, { hubId }: { hubId: number }) => binsAt(q, hubId))
+const binsOfOrdersHub = statement((q, { orderId }: { orderId: number }) => binsAt(q, hubOf(q, orderId)))
 
-const activeAtHub = statement((q, { hubId }: { hubId: number }) =>
+const activeAt = (q: Queries, hub: Hub) =>
   ordersAtHub(q)
-    .where('o.hub_id', '=', hubId)
+    .where('o.hub_id', '=', hub)
     .where('o.processing_status', '<=', LAST_ACTIVE)
-    .where('o.processing_status', '>', OrderStatus.NEW),
-)
+    .where('o.processing_status', '>', OrderStatus.NEW)
+const activeAtHub = statement((q, { hubId }: { hubId: number }) => activeAt(q, hubId))
+const activeAtOrdersHub = statement((q, { orderId }: { orderId: number }) => activeAt(q, hubOf(q, orderId)))
 
 export const ordersWithUnits = (q: Queries) =>
   q

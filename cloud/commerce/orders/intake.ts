@@ -4,7 +4,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { availableUnits } from '../catalogue/units.ts'
-import { readRoom, readTakenBins, type HubRoom } from './bin-room.ts'
+import { readHubLoad, readTakenBins, roomOf, type HubLoad, type HubRoom } from './bin-room.ts'
 
 /** Why a hub takes no orders now; the values of `details.reason`. */
 export type Refusal = 'hub_inactive' | 'orders_stopped' | 'hub_offline' | 'stream_stalled' | 'hub_not_ready'
@@ -46,13 +46,14 @@ export async function lockHubOfOrder(tx: Tx, orderId: number): Promise<SellingHu
 
 /** The capacity of a hub for a new order. Throws `hub_not_found`. */
 export async function hubIntake(q: Queries, context: CloudContext, hubId: number): Promise<Intake> {
-  return intakeOf(q, context, await readHub(q, hubId))
+  const [hub, load] = await Promise.all([readHub(q, hubId), readHubLoad(q, { hubId })])
+  return intakeOf(context, hub, load)
 }
 
-export async function intakeOf(q: Queries, context: CloudContext, hub: SellingHub): Promise<Intake> {
-  const disabled = JSON.parse(hub.disabled_bins) as number[]
-  return { refusal: refusalOf(context, hub), ...(await readRoom(q, hub.id, disabled)) }
-}
+export const intakeOf = (context: CloudContext, hub: SellingHub, load: HubLoad): Intake => ({
+  refusal: refusalOf(context, hub),
+  ...roomOf(load, JSON.parse(hub.disabled_bins) as number[]),
+})
 
 /** Throws if the hub takes no orders at all: `hub_not_found`, `hub_not_accepting_orders`. */
 export async function requireAccepting(q: Queries, context: CloudContext, hubId: number): Promise<void> {

@@ -25,10 +25,10 @@ interface Payer {
   unpaid: readonly { id: number; processor: string }[]
 }
 
-/** Locks a customer. The returned function reads the customer's unpaid orders under this lock. */
-export async function lockPayer(tx: Tx, userId: number): Promise<() => Promise<Payer>> {
-  const [user] = await userToLock(tx.q, { userId })
-  return async () => payerOf(user, await unpaidOrders(tx.q, { userId }))
+/** Locks a customer, and reads the customer's unpaid orders under this lock. */
+export async function lockPayer(tx: Tx, userId: number): Promise<Payer> {
+  const [[user], unpaid] = await Promise.all([userToLock(tx.q, { userId }), unpaidOrders(tx.q, { userId })])
+  return payerOf(user, unpaid)
 }
 
 /** Reads a customer and the customer's unpaid orders. */

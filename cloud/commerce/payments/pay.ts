@@ -11,19 +11,20 @@ import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { freezeCart, linesToQueue, priceForPayment, queueOrder } from '../orders/checkout.ts'
 import { intakeOf, lockHubOfOrder } from '../orders/intake.ts'
+import { readHubLoad } from '../orders/bin-room.ts'
 import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
-import type { Flag } from '../../platform/store/table.ts'
+import { nextId } from '../../platform/store/next-id.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
 import { balanceOf, post } from '../ledger/ledger.ts'
 import { ensureCustomer, type Customer } from '../methods/customers.ts'
-import { customerOfMethod } from '../methods/method-rows.ts'
 import { saveAfterPayment, savePaidMethods } from '../methods/methods.ts'
 import { EXTERNAL, WALLET, openSecret, orUnavailable, refusal } from '../processors/processor.ts'
 import { moveOrder } from '../orders/move-order.ts'
 import { cartLines } from '../orders/price-cart.ts'
 import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
 import { begin as beginOperation, readOperation, setGoal, type Operation } from '../money/operations.ts'
+import { insertPayment, startOf, type NewPayment } from './new-payment.ts'
 import { endPayment, payments } from './payment.ts'
 import { holdUntil, lockPayer, requireClaimable, requireFewUnpaid, unpaidBounds } from '../orders/unpaid.ts'
 import type { MoneyServices } from '../services.ts'
@@ -138,11 +139,15 @@ async function begin(
 ): Promise<StartedPayment> {
   const { from, method, type = 'card', saver, userId } = request
   const isClaim = from === EXTERNAL
-  // In this order. A wallet payment completes at once and holds nothing unpaid.
-  const [order, hub, readPayer] = await Promise.all([
+  // The locks in this order, then everything that is read under them. A wallet payment completes at once and holds
+  // nothing unpaid.
+  const [order, hub, payer, lines, atHub, id] = await Promise.all([
     lockOwnOrder(tx, request),
     lockHubOfOrder(tx, request.orderId),
     from === WALLET ? undefined : lockPayer(tx, userId),
+    cartLines(tx.q, request.orderId),
+    readHubLoad(tx.q, request),
+    nextId(tx, 'payments'),
   ])
   if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
     const { payment, operation } = await livePayment(tx, order.id)
@@ -154,42 +159,42 @@ async function begin(
     return { kind: 'go-on', payment, operation: { ...operation, goal: 'done' } }
   }
   requireCart(order)
-  const [payer, lines, intake] = await Promise.all([
-    readPayer?.(),
-    cartLines(tx.q, order.id),
-    intakeOf(tx.q, context, hub!),
-  ])
   const unpaid = payer && unpaidBounds(context, payer, request.network)
   const heldSince = request.heldSince ?? context.runtime.clock.now()
   if (isClaim) requireClaimable(hub!, payer!)
   if (payer) requireFewUnpaid(context, payer, order.id, isClaim)
   const cart = { order, hub: hub!, lines }
-  const frozen = await priceForPayment(tx, context, cart, intake, {
+  const frozen = await priceForPayment(tx, context, cart, intakeOf(context, hub!, atHub), {
     claim: isClaim,
     ...(unpaid && { unpaid }),
     expectedTotal: request.expectedTotal,
     ...(from === 'processor' && { least: processor.leastAmount(context.settings.currency) }),
   })
   const { total } = frozen.priced
+  const start = {
+    id,
+    ...startOf(total, from, processor.name),
+    amount: total,
+    now: context.runtime.clock.now(),
+  }
+  // It is the order's only pending or paid payment (`payments_one_live`), and none of it is refunded.
+  const payment_status = derivePaymentStatus([{ ...start, is_late: 0 }], [])
+  const operation = start.status === 'completed' ? undefined : operationOf(context, start, heldSince)
   const [, payment] = await Promise.all([
     freezeCart(tx, context, frozen),
-    insertPayment(tx, context, order, {
+    insertPayment(tx.q, {
+      ...start,
       method,
       type,
       saver: saver?.ref ?? null,
       savedAt: processor.name,
-      amount: total,
+      order_id: order.id,
+      user_id: userId,
+      hub_id: order.hub_id,
       orderUuid: frozen.uuid,
       ownerId: cart.hub.owner_id,
       heldSince,
-      ...startOf(total, from, processor.name),
     }),
-  ])
-  const operation = payment.status === 'completed' ? undefined : operationOf(context, payment, heldSince)
-  if (payment.processor === WALLET) await debitWallet(tx, context, payment)
-  // It is the order's only pending or paid payment (`payments_one_live`), and none of it is refunded.
-  const payment_status = derivePaymentStatus([payment], [])
-  await Promise.all([
     moveOrder(tx, context, order, 'checkout', {
       ...frozen.changes,
       payment_status,
@@ -197,6 +202,7 @@ async function begin(
     }),
     operation && beginOperation(tx, context, operation),
   ])
+  if (payment.processor === WALLET) await debitWallet(tx, context, payment)
   if (payment.status === 'completed') {
     await queueOrder(tx, context, order, payment_status, await linesToQueue(tx.q, payment))
     countSale(tx, order.id)
@@ -220,25 +226,12 @@ async function debitWallet(
   })
 }
 
-/** The party that takes the money, and the payment's first status. */
-function startOf(
-  total: number,
-  from: Paying['from'],
-  card: MoneyServices['processor']['name'],
-): Pick<NewPayment, 'processor' | 'status'> {
-  if (total === 0) return { processor: 'none', status: 'completed' }
-  switch (from) {
-    case EXTERNAL:
-      return { processor: EXTERNAL, status: 'requires_action' }
-    case WALLET:
-      return { processor: WALLET, status: 'completed' }
-    case 'processor':
-      return { processor: card, status: 'pending' }
-  }
-}
-
 /** The payment's operation, with the time for which the order may wait for it. */
-const operationOf = (context: CloudContext, payment: PaymentRow, heldSince: number): Operation => ({
+const operationOf = (
+  context: CloudContext,
+  payment: Pick<NewPayment, 'id' | 'processor' | 'now'>,
+  heldSince: number,
+): Operation => ({
   kind: 'payment',
   subject: payment.id,
   processor: payment.processor,
@@ -250,7 +243,7 @@ const operationOf = (context: CloudContext, payment: PaymentRow, heldSince: numb
   reason: null,
   give_up_at: holdUntil(context, payment.processor, heldSince),
   given_up_at: null,
-  started_at: payment.created_at,
+  started_at: payment.now,
 })
 
 /** An order in PENDING_PAYMENT has exactly one unfinished payment (`payments_one_live`). */
@@ -266,61 +259,6 @@ export async function livePayment(
     .where('status', 'in', PAYMENT_UNDER_WAY)
     .executeTakeFirstOrThrow()
   return { payment, operation: (await readOperation(tx.q, 'payment', payment.id))! }
-}
-
-interface NewPayment extends Pick<PaymentRow, 'processor' | 'method' | 'type' | 'amount' | 'status'> {
-  /** The processor at which the method is saved; its customer there is named. */
-  savedAt: string
-  heldSince: number
-  /**
-   * The customer who gets the method saved after it has paid; null if it is saved already or must not be
-   * saved.
-   */
-  saver: string | null
-  orderUuid: string
-  /** The owner of the hub. */
-  ownerId: number
-}
-
-const insertOne = statement(
-  (q, one: NewPayment & Pick<PaymentRow, 'order_id' | 'user_id' | 'hub_id'> & { now: number }) => {
-    const { user_id: userId, savedAt, method } = one
-    const saved = customerOfMethod(q, { userId, processor: savedAt, method })
-    const saver = sql<string | null>`cast(${one.saver} as text)`
-    return q
-      .insertInto('payments')
-      .values({
-        processor: one.processor,
-        method,
-        type: one.type,
-        customer_ref: sql<string | null>`coalesce((${saved}), ${saver})`,
-        saves_method: sql<Flag>`case when ${saver} is not null and (${saved}) is null then 1 else 0 end`,
-        amount: one.amount,
-        status: one.status,
-        held_since: one.heldSince,
-        order_id: one.order_id,
-        order_uuid: one.orderUuid,
-        hub_id: one.hub_id,
-        owner_id: one.ownerId,
-        user_id: userId,
-        is_late: 0,
-        created_at: one.now,
-        updated_at: one.now,
-      })
-      .returning(allOf('payments'))
-  },
-)
-
-async function insertPayment(
-  tx: Tx,
-  { runtime }: CloudContext,
-  order: OrderRow,
-  payment: NewPayment,
-): Promise<PaymentRow> {
-  const now = runtime.clock.now()
-  const { id: order_id, user_id, hub_id } = order
-  const [row] = await insertOne(tx.q, { ...payment, order_id, user_id, hub_id, now })
-  return row!
 }
 
 const intentStatus: Record<string, z.infer<typeof PaymentIntentStatus>> = {

@@ -1,5 +1,5 @@
 import type { FleetHub } from '../../../protocol/contract/owner-reports.ts'
-import { readRoom } from '../../commerce/orders/bin-room.ts'
+import { readHubLoad, roomOf } from '../../commerce/orders/bin-room.ts'
 import { hubStates, shownHubStatus, type HubState } from '../../gateway/hub-state.ts'
 import { readVitals } from '../../gateway/heartbeats.ts'
 import { ApiError } from '../../platform/api-error.ts'
@@ -83,7 +83,7 @@ async function salesToday(q: Queries, hub: HubWithContact, now: number): Promise
 }
 
 async function freeBins(q: Queries, hub: HubWithContact): Promise<number> {
-  const { bins } = await readRoom(q, hub.id, JSON.parse(hub.disabled_bins) as number[])
+  const { bins } = roomOf(await readHubLoad(q, { hubId: hub.id }), JSON.parse(hub.disabled_bins) as number[])
   return Math.max(0, bins.free)
 }
 

@@ -38,11 +38,8 @@ export type Queries = Kysely<Tables>
 /** One transaction. It has no effects on the outside world: effects wait for `afterCommit`. */
 export interface Tx extends Locks {
   q: Transaction<Tables>
-  /**
-   * Runs at the end of the transaction, before the commit, for data that is derived from all of its changes. Runs once
-   * per name.
-   */
-  beforeCommit(name: string, work: () => Promise<void>): void
+  /** Derives data from all changes of the transaction, at its end before the commit, once per name. */
+  beforeCommit(name: string, derive: Derivation): void
   /** Runs after the commit, in the order of registration. Does not run after a rollback. */
   afterCommit(effect: () => void): void
   /** After the commit, notifies this process's `onWake` listeners that a hub's outbox has grown. */
@@ -54,6 +51,12 @@ export interface Tx extends Locks {
   /** If `work` throws, undoes only its changes, drops its effects and throws the error again. */
   savepoint<T>(work: () => Promise<T>): Promise<T>
 }
+
+/**
+ * Reads, and returns a function that writes the derived data. All derivations read at the same time, then all write in
+ * the order of their registration.
+ */
+export type Derivation = () => Promise<(() => Promise<void>) | void>
 
 /** A change that listeners in this process may want to show. Other processes find it by polling. */
 type News = { kind: 'event' } | { kind: 'order'; orderId: number; hubId: number }
@@ -172,11 +175,11 @@ export function openDatabase({
 
   async function once<T>(kysely: Queries, work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects: (() => void)[] = []
-    const last = new Map<string, () => Promise<void>>()
+    const last = new Map<string, Derivation>()
     const result = await kysely.transaction().execute((q) =>
       withConnection(q, async () => {
         const value = await work(createTx(q, kind, { effects, last }, signals))
-        for (const derive of last.values()) await derive()
+        await deriveAll(last)
         checkpoint('db.before-commit')
         return value
       }),
@@ -265,17 +268,29 @@ interface Signals {
   news: Signal<News>
 }
 
+/** A derivation may register more of them. */
+async function deriveAll(registered: ReadonlyMap<string, Derivation>): Promise<void> {
+  const done = new Set<string>()
+  for (;;) {
+    const due = [...registered].filter(([name]) => !done.has(name))
+    if (due.length === 0) return
+    for (const [name] of due) done.add(name)
+    const writes = await Promise.all(due.map(([, derive]) => derive()))
+    await Promise.all(writes.map(async (write) => write?.()))
+  }
+}
+
 function createTx(
   q: Transaction<Tables>,
   kind: DatabaseKind,
-  { effects, last }: { effects: (() => void)[]; last: Map<string, () => Promise<void>> },
+  { effects, last }: { effects: (() => void)[]; last: Map<string, Derivation> },
   signals: Signals,
 ): Tx {
   return {
     ...locksOf(kind),
     q,
-    beforeCommit(name, work) {
-      if (!last.has(name)) last.set(name, work)
+    beforeCommit(name, derive) {
+      if (!last.has(name)) last.set(name, derive)
     },
     afterCommit: (effect) => void effects.push(effect),
     wake: (hubId) => void effects.push(() => signals.outboxes.emit(hubId)),

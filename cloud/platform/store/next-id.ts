@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Tx } from './database.ts'
 import type { Tables } from './schema.ts'
+import { statement } from './statement.ts'
 
 /** The highest id that a table has issued, including deleted rows. */
 async function lastIssued(tx: Tx, table: keyof Tables): Promise<number> {
@@ -15,6 +16,20 @@ async function lastIssued(tx: Tx, table: keyof Tables): Promise<number> {
         )
   return Number(rows[0]?.last ?? 0)
 }
+
+/** Issues the id of a row that the transaction is going to insert, so that it can insert related rows at the same time. */
+export async function nextId(tx: Tx, table: keyof Tables): Promise<number> {
+  const [row] = await next(tx.q, { table })
+  return row!.id
+}
+
+const next = statement((_, { table }: { table: string }, { kind }) =>
+  kind === 'sqlite'
+    ? sql<{
+        id: number
+      }>`select coalesce((select seq from sqlite_sequence where name = ${table}), 0) + 1 as id`
+    : sql<{ id: number }>`select nextval(pg_get_serial_sequence(${table}, 'id')::regclass) as id`,
+)
 
 /**
  * Makes a table issue ids above `id`, if `id` is at most `maxStep` above the last one. Returns whether it moved. Ids

@@ -268,22 +268,32 @@ export async function giveBack(
   })
 }
 
-/** Kinds with due work. */
-export async function dueKinds(q: Queries, now: number): Promise<string[]> {
-  const rows = await kindsDue(q, { now })
-  return rows.map(({ kind }) => kind)
+/** The state of the queue at an instant. */
+interface Due {
+  /** Kinds with due work. */
+  kinds: string[]
+  /** The next due time after that instant. */
+  nextAt: number | undefined
 }
 
-const kindsDue = statement((q, { now }: { now: number }) =>
-  q.selectFrom('due_work').select('kind').distinct().where('due_at', '<=', now),
-)
-
-/** The next due time after `now`. */
-export async function nextDueAt(q: Queries, now: number): Promise<number | undefined> {
-  const [row] = await firstAfter(q, { now })
-  return row?.due_at ?? undefined
+export async function readDue(q: Queries, now: number): Promise<Due> {
+  const rows = await dueKinds(q, { now })
+  return {
+    kinds: rows.flatMap(({ kind }) => kind ?? []),
+    nextAt: rows.find(({ kind }) => kind === null)?.due_at ?? undefined,
+  }
 }
 
-const firstAfter = statement((q, { now }: { now: number }) =>
-  q.selectFrom('due_work').select('due_at').where('due_at', '>', now).orderBy('due_at').limit(1),
+const dueKinds = statement((q, { now }: { now: number }) =>
+  q
+    .selectFrom('due_work')
+    .select((eb) => [eb.ref('kind').$castTo<string | null>().as('kind'), eb.fn.min('due_at').as('due_at')])
+    .where('due_at', '<=', now)
+    .groupBy('kind')
+    .unionAll(
+      q
+        .selectFrom('due_work')
+        .select((eb) => [eb.lit(null).as('kind'), eb.fn.min('due_at').as('due_at')])
+        .where('due_at', '>', now),
+    ),
 )

@@ -2,16 +2,7 @@ import { backoffMs, type BackoffOptions } from '../../../protocol/model/runtime.
 import { every, type Cancel } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../context.ts'
 import { background, isolated } from './background.ts'
-import {
-  claim,
-  dueKinds,
-  ensureScheduled,
-  giveBack,
-  nextDueAt,
-  release,
-  renew,
-  type Claimed,
-} from './queue.ts'
+import { claim, ensureScheduled, giveBack, readDue, release, renew, type Claimed } from './queue.ts'
 
 /** The input of a handler. */
 export type Work = Pick<Claimed, 'kind' | 'subject' | 'attempts'>
@@ -140,8 +131,8 @@ export class WorkRunner {
     let runs: number
     do {
       runs = 0
-      const due = await dueKinds(this.#context.db.kysely, this.#now())
-      for (const kind of kinds.flatMap((one) => due.filter((name) => familyOf(name) === one))) {
+      const due = await readDue(this.#context.db.kysely, this.#now())
+      for (const kind of kinds.flatMap((one) => due.kinds.filter((name) => familyOf(name) === one))) {
         // A running pass may have missed work that has become due since.
         await this.#passes.get(kind)
         const pass = await this.#pass(kind)
@@ -172,14 +163,14 @@ export class WorkRunner {
     // The first poll that reaches the database queues recurring work.
     if (!this.#hasRecurring) await this.ensureRecurring()
     const { kysely } = this.#context.db
-    const now = this.#now()
-    for (const kind of await dueKinds(kysely, now))
+    const due = await readDue(kysely, this.#now())
+    for (const kind of due.kinds)
       if (this.#kindOf(kind) && this.#state === 'started')
         background(this.#context, `due work ${kind}`, async () => {
           // Work that became due during the pass needs another poll.
           if ((await this.#pass(kind)).runs > 0) this.#arm(this.#now())
         })
-    this.#arm((await nextDueAt(kysely, now)) ?? Number.POSITIVE_INFINITY)
+    this.#arm(due.nextAt ?? Number.POSITIVE_INFINITY)
   }
 
   /** Executes the due work of a kind. Joins a pass in progress. */

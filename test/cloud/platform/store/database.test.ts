@@ -73,6 +73,27 @@ onEachDatabase('the cloud store', (open) => {
     expect(await db.kysely.selectFrom('owners').select('name').execute()).toHaveLength(2)
   })
 
+  test('all derivations of a transaction read before the first one writes, and write in the order of their registration', async () => {
+    const seen: string[] = []
+    const db = await open()
+    await db.transact(async (tx) => {
+      const derive = (name: string, then?: string) =>
+        tx.beforeCommit(name, async () => {
+          const rows = await tx.q.selectFrom('owners').select('name').execute()
+          seen.push(`${name} reads ${rows.length}`)
+          if (then !== undefined) derive(then)
+          return async () => {
+            await tx.q.insertInto('owners').values({ name }).execute()
+            seen.push(`${name} writes`)
+          }
+        })
+      derive('A', 'C')
+      derive('B')
+      await Promise.resolve()
+    })
+    expect(seen).toEqual(['A reads 0', 'B reads 0', 'A writes', 'B writes', 'C reads 2', 'C writes'])
+  })
+
   test('a savepoint rolls back only its part, with its effects', async () => {
     const db = await open()
     const effects: string[] = []
