@@ -1,5 +1,4 @@
-import { Client } from 'pg'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { applyProcessorEvent } from '../../../../cloud/commerce/payments/webhook.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'
@@ -7,6 +6,7 @@ import { Sqlite } from '../../../../cloud/platform/store/sqlite-driver.ts'
 import { systemRuntime } from '../../../../protocol/system-runtime.ts'
 import { createPostgresDatabase } from '../../../process/chaos/postgres.ts'
 import { service } from '../../../support/services.ts'
+import { statementTap } from '../../../support/statement-tap.ts'
 import { droppedLines, openShop, type Shop } from '../../../world/shop.ts'
 
 /** A paid cart with one unit of `lines` products, in a shop that counts statements. */
@@ -60,35 +60,35 @@ test('a payment takes at most 45 statements on SQLite, with the begin and the co
 })
 
 service('postgres')(
-  'a payment takes at most 28 statements on PostgreSQL, and as many for thirty lines as for two',
+  'a payment takes at most 25 statements in 13 round trips on PostgreSQL, and as many for thirty lines as for two',
   async () => {
     const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, systemRuntime())
-    const db = openDatabase({ url: database.url })
+    const tap = await statementTap(database.url)
+    const db = openDatabase({ url: tap.url })
     onTestFinished(async () => {
-      vi.restoreAllMocks()
       await db.close()
+      await tap.close()
       await database.remove()
     })
     await db.migrate()
     const products = Array.from({ length: 30 }, () => ({ price: 200, quantity: 9 }))
     const shop = await openShop(db, { bins: 9, products })
-    const { calls } = vi.spyOn(Client.prototype, 'query').mock
-    const paidFor = async (lines: number): Promise<number> => {
+    const paidFor = async (lines: number) => {
       const quantities = Object.fromEntries(products.slice(0, lines).map((_, index) => [index + 1, 1]))
       // The names of sold products are stored from the second time on.
       await shop.paidOrder(quantities)
       const userId = await shop.customer()
       const { id: orderId } = await shop.cart(userId, quantities)
-      const before = calls.length
+      tap.take()
       await pay(shop.services, { userId, orderId, method: 'pm_card_visa' })
-      // A new connection sends its settings as a text.
-      return calls
-        .slice(before)
-        .filter(([query]) => typeof query === 'object' || /^(begin|commit)$/.test(query)).length
+      // A new connection begins with its settings.
+      const statements = tap.take().filter(({ text }) => !text.startsWith('set '))
+      return { statements: statements.length, roundTrips: statements.filter(({ begins }) => begins).length }
     }
-    const counts = [await paidFor(2), await paidFor(30)]
-    expect(counts[0]).toBeLessThanOrEqual(28)
-    expect(counts[1]).toBe(counts[0])
+    const [few, many] = [await paidFor(2), await paidFor(30)]
+    expect(few.statements).toBeLessThanOrEqual(25)
+    expect(few.roundTrips).toBeLessThanOrEqual(13)
+    expect(many).toEqual(few)
   },
 )
 
