@@ -52,10 +52,11 @@ export async function inTurns(
   const client = launch('http-load')
   const measured = contestants.map((): Measured => ({ perSecond: [], p50: [], processor: [], bytes: [] }))
   try {
-    for (const one of contestants) {
-      await ask(client, one, options.warmUp, options)
-      await one.rest?.()
-    }
+    for (const one of contestants)
+      for (let left = options.warmUp; left > 0; left -= each) {
+        await ask(client, one, Math.min(left, each), options)
+        await one.rest?.()
+      }
     for (let round = 0; round < options.rounds; round += 1) {
       progress.show(
         `${contestants.map(({ name }) => name).join(', ')}: round ${round + 1} of ${options.rounds}`,
