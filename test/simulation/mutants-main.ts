@@ -31,7 +31,7 @@ const { values } = parseArgs({
 
 if (values.help) console.log(HELP)
 else {
-  const whole = await compiledCopy(join(import.meta.dirname, '../../..'))
+  const original = await compiledCopy(join(import.meta.dirname, '../../..'))
   const { clock } = systemRuntime()
   const progress = progressOn(process.stderr, clock)
   const chosen = mutants.filter(({ invariant, name }) => `${invariant} ${name}`.includes(values.only))
@@ -45,7 +45,7 @@ else {
       values.seeds === undefined && values.from === undefined
         ? knownFirst(knownSeeds[mutant.name]!, jobs)
         : [{ seeds: Number(seeds), from: Number(from), jobs }]
-    const { seed, output } = await runMutant(whole, mutant, ranges)
+    const { seed, output } = await runMutant(original, mutant, ranges)
     if (seed === undefined) process.exitCode = 1
     const said = output.split('\n').filter((line) => /^ {2}(I\d|defect)/.test(line))
     progress.clear()
@@ -56,5 +56,5 @@ else {
   }
   stopShowing()
   progress.clear()
-  await rm(whole, { recursive: true, force: true })
+  await rm(original.folder, { recursive: true, force: true })
 }

@@ -40,13 +40,32 @@ interface Seeds {
   jobs: number
 }
 
-/** Makes a compiled copy of the source. The caller deletes it. */
-export const compiledCopy = (root: string): Promise<string> =>
-  copyOf(root, (folder) => compile(folder, 'tsconfig.json'))
+/** The source without a mutant, compiled. */
+export interface Original {
+  folder: string
+  /** Whether a seed fails here, too: it proves nothing about a mutant. Each seed runs once. */
+  fails: (seed: number) => Promise<boolean>
+}
+
+/** Makes a compiled copy of the source. The caller deletes its folder. */
+export async function compiledCopy(root: string): Promise<Original> {
+  const folder = await copyOf(root, (copy) => compile(copy, 'tsconfig.json'))
+  const known = new Map<number, Promise<boolean>>()
+  const failsAt = async (seed: number): Promise<boolean> =>
+    (await swarm(folder, { seeds: 1, from: seed, jobs: 1 })).seed !== undefined
+  return {
+    folder,
+    fails(seed) {
+      const fails = known.get(seed) ?? failsAt(seed)
+      known.set(seed, fails)
+      return fails
+    },
+  }
+}
 
 /** Makes a copy of a compiled copy in which only the patched files are compiled again. The caller deletes it. */
-const mutantOf = (whole: string, patches: readonly Patch[]): Promise<string> =>
-  copyOf(whole, async (folder) => {
+const mutantOf = ({ folder: original }: Original, patches: readonly Patch[]): Promise<string> =>
+  copyOf(original, async (folder) => {
     for (const patch of patches) await applyPatch(folder, patch)
     const project = {
       extends: './tsconfig.json',
@@ -80,15 +99,15 @@ async function compile(folder: string, project: string): Promise<void> {
 }
 
 /**
- * Runs the swarm on a mutant of `whole`, a compiled copy, with one range of seeds after the other, until a seed fails
+ * Runs the swarm on a mutant of `original` with one range of seeds after the other, until a seed fails
  * that passes without the patches.
  */
 export async function runMutant(
-  whole: string,
+  original: Original,
   mutant: Mutant,
   ranges: readonly Seeds[],
 ): Promise<MutantOutcome> {
-  const folder = await mutantOf(whole, mutant.patches)
+  const folder = await mutantOf(original, mutant.patches)
   const outputs: string[] = []
   try {
     for (const { seeds, from, jobs } of ranges)
@@ -96,7 +115,7 @@ export async function runMutant(
         const found = await swarm(folder, { seeds: from + seeds - next, from: next, jobs })
         outputs.push(found.output)
         if (found.seed === undefined) break
-        if (!(await failsAnyhow(whole, found.seed))) return { name: mutant.name, ...found }
+        if (!(await original.fails(found.seed))) return { name: mutant.name, ...found }
         next = found.seed + 1
       }
     return { name: mutant.name, seed: undefined, output: outputs.join('\n') }
@@ -113,10 +132,6 @@ export const knownFirst = (known: number, jobs: number): readonly Seeds[] => [
   { seeds: 1, from: known, jobs },
   { seeds: SEEDS, from: 1, jobs },
 ]
-
-/** A seed that also fails without the mutant proves nothing about the mutant. */
-const failsAnyhow = async (whole: string, seed: number): Promise<boolean> =>
-  (await swarm(whole, { seeds: 1, from: seed, jobs: 1 })).seed !== undefined
 
 async function swarm(folder: string, seeds: Seeds): Promise<Pick<MutantOutcome, 'seed' | 'output'>> {
   const terms = Object.entries(seeds).flatMap(([name, value]) => [`--${name}`, String(value)])
