@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from './programs.ts'
 
@@ -61,6 +61,16 @@ function hasModulesOf(tree: string): boolean {
   return Object.entries(locked(tree)).every(([path, { version }]) => present[path]?.version === version)
 }
 
+/** Types are checked in the present commit only: they were checked when the former one was the present. */
+function compileUnchecked(tree: string): void {
+  const project = join(tree, 'tsconfig.json')
+  renameSync(project, join(tree, 'tsconfig.checked.json'))
+  writeFileSync(
+    project,
+    JSON.stringify({ extends: './tsconfig.checked.json', compilerOptions: { noCheck: true } }),
+  )
+}
+
 /** Makes the packages of a commit, and installs them below `folder`. */
 export async function installCommit(commit: string, folder: string): Promise<Version> {
   const root = packageRoot()
@@ -69,8 +79,9 @@ export async function installCommit(commit: string, folder: string): Promise<Ver
   await run('git', ['checkout', '--quiet', '--detach', commit], tree)
   if (hasModulesOf(tree)) symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'))
   else await run('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund'], tree)
+  compileUnchecked(tree)
   const compile = ['node_modules/typescript/bin/tsc', '--project', 'tsconfig.json', '--noEmit', 'false']
-  await run(process.execPath, [...compile, '--noCheck'], tree)
+  await run(process.execPath, compile, tree)
   const installed = join(folder, 'installed')
   await Promise.all(
     ['cloud', 'hub'].map(async (name) => {
