@@ -45,10 +45,15 @@ async function command(args: readonly string[]): Promise<{ status: number | null
 
 test('every scenario of the library passes with the real programs, and the report names each', async () => {
   const names = readdirSync(library)
-  // Rooms mostly wait, so two run in parallel.
+  const hasSettings = (name: string): boolean =>
+    readFileSync(join(library, name), 'utf8').includes('\nsettings:')
+  // Rooms mostly wait, so two run in parallel. Each start of a demo takes as long as two scenarios, and only scenarios
+  // with the same settings share one.
+  const ordered = names.toSorted((one, other) => Number(hasSettings(one)) - Number(hasSettings(other)))
+  const middle = Math.ceil(names.length / 2) + 1
   const reported = await Promise.all(
-    [0, 1].map(async (half) => {
-      const files = names.filter((_, index) => index % 2 === half).map((name) => join(library, name))
+    [ordered.slice(0, middle), ordered.slice(middle)].map(async (part, half) => {
+      const files = part.map((name) => join(library, name))
       const report = join(folder, `junit-${half}.xml`)
       const { status, output } = await command(['scenario', 'run', ...files, '--report', report])
       expect([status, output]).toEqual([
