@@ -110,7 +110,7 @@ export async function seriousProblems(page: Page): Promise<string[]> {
     document.adoptedStyleSheets = [...document.adoptedStyleSheets, still]
   }`)
   const found: { id: string; impact: string; nodes: { html: string }[] }[] = await page.evaluate(
-    'axe.run().then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map(({ html }) => ({ html })) })))',
+    'axe.run({ resultTypes: ["violations"], selectors: false }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map(({ html }) => ({ html })) })))',
   )
   return found
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
