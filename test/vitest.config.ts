@@ -1,5 +1,6 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
-import { leftOut } from './support/long-tests.ts'
+import { isLongRun, leftOut, waiting } from './support/long-tests.ts'
 import { LongestFirst } from './support/longest-first.ts'
 import { SecondTryReporter } from './support/second-try.ts'
 
@@ -22,7 +23,7 @@ export default defineConfig({
     // `epoll` (under onoff) is not safe in worker threads.
     pool: 'forks',
     // The default would leave half of two processors idle. With more workers than processors real-time tests
-    // fail.
+    // fail, unless they mostly wait.
     maxWorkers: '100%',
     // A limit for tests that hang. Only the benchmarks measure durations.
     testTimeout: 120_000,
@@ -51,7 +52,21 @@ export default defineConfig({
         extends: true,
         test: { name: 'wholes', include: wholes, exclude: [...system, ...leftOut], isolate: false, retry: 1 },
       },
-      { extends: true, test: { name: 'system', include: system, exclude: [...leftOut], retry: 1 } },
+      {
+        extends: true,
+        test: { name: 'system', include: system, exclude: [...waiting, ...leftOut], retry: 1 },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'waiting',
+          include: isLongRun ? [...waiting] : [],
+          retry: 1,
+          maxWorkers: availableParallelism() + 1,
+          // Alone, after all others: each of these files uses less than half of a processor.
+          sequence: { groupOrder: 1 },
+        },
+      },
     ],
   },
 })
