@@ -72,3 +72,26 @@ test('a count at an offline hub includes drops before it and not drops after it'
   expect(atHub(4)).toEqual([8])
   expect([await shown(4), await pending()]).toEqual([8, 0])
 })
+
+test('a count resolves a unit with unknown outcome, and the unit is sold again', async () => {
+  plant.fault('empty_turn', 'cabinet-2')
+  const order = await plant.order({ 5: 1 })
+  await plant.until(order, OrderStatus.COMPLETED)
+  expect(await plant.statusOf(order)).toBe(OrderStatus.FAILED)
+  plant.room.hub.faults.clearAll()
+  await plant.run(2000)
+  const unknown = () =>
+    plant.db.kysely
+      .selectFrom('unknown_operations')
+      .select(['settled_by', 'happened'])
+      .where('product_id', '=', 5)
+      .execute()
+  expect(await unknown()).toEqual([{ settled_by: null, happened: null }])
+  await count(5, 2)
+  await plant.run(2000)
+  expect(await unknown()).toEqual([{ settled_by: 'count', happened: 0 }])
+  const again = await plant.order({ 5: 2 })
+  await plant.until(again, OrderStatus.READY)
+  expect(await plant.statusOf(again)).toBe(OrderStatus.READY)
+  expect([await shown(5), atHub(5)]).toEqual([0, [0]])
+})
