@@ -46,6 +46,8 @@ function imagesOf(name: string, folder: string): string[] {
   return files
 }
 
+const SUMS = 'SHA256SUMS'
+
 const progress = progressOn(process.stderr, systemRuntime().clock)
 try {
   const { name: given, arch, firmware, sign: key, out, help } = readArguments()
@@ -70,8 +72,6 @@ try {
   process.stderr.write(`larder package: ${error instanceof Error ? error.message : String(error)}\n`)
   process.exitCode = 2
 }
-
-const SUMS = 'SHA256SUMS'
 
 /** Writes the checksums of all packages in a folder, for `sha256sum --check`. Returns the path. */
 function writeSums(folder: string): string {
