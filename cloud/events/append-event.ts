@@ -29,12 +29,13 @@ export function appendEvent(tx: Tx, { runtime }: CloudContext, event: NewEvent):
   tx.beforeCommit(id, async () => {
     const shown = typeof data === 'function' ? await (data as () => Promise<object>)() : data
     const row = { id, type, hubId, endpointId, data: JSON.stringify(shown), at: runtime.clock.now() }
-    tx.notify({ kind: 'event' })
     return async () => {
       if (ownerId === undefined) await insertOfHub(tx.q, row)
       else await insertOfOwner(tx.q, { ...row, ownerId })
     }
   })
+  // Once for all events of the transaction.
+  tx.beforeCommit('news of events', () => Promise.resolve(tx.notify({ kind: 'event' })))
   return id
 }
 

@@ -35,7 +35,7 @@ export class EventFeed {
   /** The last known position; undefined before the first poll. */
   #head: number | undefined
   #cancels: Cancel[] = []
-  /** This process has committed an event since the last poll. */
+  /** This process has committed an event since the last poll began. */
   #hasNews = false
   #polling: Promise<void> | undefined
   /** The next poll. The running one may have begun before the latest commit. */

@@ -30,7 +30,7 @@ export async function publish(context: CloudContext): Promise<void> {
   if (await hasUnpublished(context.db.kysely)) await publishAll(context)
 }
 
-/** The same without a look for events first: the caller knows of one. Returns the last assigned position. */
+/** Publishes when the caller knows that there are events. Returns the last assigned position. */
 export async function publishAll(context: CloudContext): Promise<number> {
   let batch: PublishedBatch
   do batch = await publishBatch(context)

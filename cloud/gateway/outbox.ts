@@ -33,8 +33,10 @@ export async function enqueue(tx: Tx, hubId: number, entry: CloudEntry): Promise
   const previousTag =
     seq - 1 === base ? baseTag : (entryTag ?? (await tagOf(tx.q, hubId, { epoch, seq: seq - 1 })))
   if (previousTag === undefined) throw new Error(`the outbox of hub ${hubId} lacks entry ${seq - 1}`)
-  // The commit waits for the row, the caller does not.
+  // On PostgreSQL the commit and the end of a savepoint wait for the row, the caller does not. SQLite continues after a
+  // statement that failed.
   const inserted = insertEntry(tx, hubId, { epoch, seq }, previousTag, entry)
+  if (tx.kind === 'sqlite') await inserted
   inserted.catch(() => {})
   tx.beforeCommit(`outbox entry ${hubId} ${seq}`, () => inserted)
   tx.wake(hubId)

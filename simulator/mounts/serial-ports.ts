@@ -66,7 +66,7 @@ export function mountPty(wire: Wire, link: string, log: Log): Mount & { path: st
   linesFrom(line.input, wire)
   const release = wire.onLine((text) => {
     try {
-      // A full buffer loses the line, like a UART without flow control: no program reads at the other end.
+      // A full buffer loses the line or its end, like a UART without flow control: no program reads at the other end.
       line.write(Buffer.from(`${text}\n`))
     } catch (error) {
       fail(error)

@@ -82,7 +82,7 @@ async function clear({ q }: Tx, hubId: number): Promise<number> {
     .select('timezone')
     .where('id', '=', hubId)
     .executeTakeFirstOrThrow()
-  // The first write, because changes of the summaries wait for this row (`lockSummaries`).
+  // The first write, because changes of the summaries wait for this row.
   const { run } = await q
     .insertInto('sales_calendars')
     .values({ hub_id: hubId, timezone, is_whole: 0, run: 1 })

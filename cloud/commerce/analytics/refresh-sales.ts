@@ -49,6 +49,7 @@ async function writeChanges(
   const pick = (sales: ReadonlyMap<number, Sale>): Sale[] => changed.flatMap((id) => sales.get(id) ?? [])
   const [before, after] = [pick(held), pick(now)]
   const { totals, days, customers } = changesBetween(before, after)
+  // In this order: the last statement reads what the first one has written.
   await Promise.all([
     addCustomers(tx, customers),
     addDays(tx, days),

@@ -281,17 +281,14 @@ export function checkBins(tx: Tx, context: CloudContext, hubId: number): void {
     if (!hub) return
     const taken = await readTakenBins(tx.q, hubId, JSON.parse(hub.disabled_bins) as number[])
     const incident = { hubId, kind: 'no_bin_available', subject: null } as const
-    if (!taken) return clearAlarm(tx, context, incident)
-    await raiseAlarm(tx, context, {
-      ...incident,
-      detail: takenBinsText(taken),
-      details: {
-        bins: taken.map(({ bin, reason, orderId }) => ({ bin_number: bin, reason, order_id: orderId })),
-        order_ids: taken.flatMap(({ orderId }) => orderId ?? []),
-      },
-      // Another order or bin belongs to the same incident, and people read the present state.
-      refreshes: true,
-    })
+    if (!taken) return () => clearAlarm(tx, context, incident)
+    const details = {
+      bins: taken.map(({ bin, reason, orderId }) => ({ bin_number: bin, reason, order_id: orderId })),
+      order_ids: taken.flatMap(({ orderId }) => orderId ?? []),
+    }
+    // Another order or bin belongs to the same incident, and people read the present state.
+    const refreshes = true
+    return () => raiseAlarm(tx, context, { ...incident, detail: takenBinsText(taken), details, refreshes })
   })
 }
 

@@ -10,8 +10,8 @@ type Given = 'id' | 'processor' | 'method' | 'type' | 'amount' | 'status' | 'ord
 
 export interface NewPayment extends Pick<PaymentRow, Given> {
   now: Instant
-  /** The processor at which the method is saved; its customer there is named. */
-  savedAt: string
+  /** The processor that knows the method and its customer, if the method is saved. */
+  savingProcessor: string
   heldSince: Instant
   /**
    * The customer who gets the method saved after it has paid; null if it is saved already or must not be
@@ -46,8 +46,8 @@ export async function insertPayment(q: Queries, payment: NewPayment): Promise<Pa
 }
 
 const insertOne = statement((q, one: NewPayment) => {
-  const { user_id: userId, savedAt, method } = one
-  const saved = customerOfMethod(q, { userId, processor: savedAt, method })
+  const { user_id: userId, savingProcessor, method } = one
+  const saved = customerOfMethod(q, { userId, processor: savingProcessor, method })
   const saver = sql<string | null>`cast(${one.saver} as text)`
   return q
     .insertInto('payments')

@@ -139,14 +139,14 @@ async function begin(
 ): Promise<StartedPayment> {
   const { from, method, type = 'card', saver, userId } = request
   const isClaim = from === EXTERNAL
-  // The locks in this order, then everything that is read under them. A wallet payment completes at once and holds
-  // nothing unpaid.
+  // All locks come first: what they protect is read after them. A wallet payment completes at once and holds nothing
+  // unpaid.
   const [order, hub, payer, lines, atHub, id] = await Promise.all([
     lockOwnOrder(tx, request),
     lockHubOfOrder(tx, request.orderId),
     from === WALLET ? undefined : lockPayer(tx, userId),
     cartLines(tx.q, request.orderId),
-    readHubLoad(tx.q, request),
+    readHubLoad(tx.q, { orderId: request.orderId }),
     nextId(tx, 'payments'),
   ])
   if (order.processing_status === OrderStatus.PENDING_PAYMENT) {
@@ -187,7 +187,7 @@ async function begin(
       method,
       type,
       saver: saver?.ref ?? null,
-      savedAt: processor.name,
+      savingProcessor: processor.name,
       order_id: order.id,
       user_id: userId,
       hub_id: order.hub_id,

@@ -51,7 +51,7 @@ export type Raised = Incident & {
   refreshes?: true
   /**
    * The owner at the sale, for an alarm about a paid order, because the hub may have another owner by now or be
-   * retired. Null: the order was never frozen. Also the owner of a retired hub that has not left for another cell.
+   * retired. Null: the order was never frozen. A retired hub that has not left for another cell keeps its owner here.
    */
   soldBy?: number | null
 }

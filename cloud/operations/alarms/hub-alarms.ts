@@ -184,15 +184,14 @@ export function deadLettersChanged(tx: Tx, context: CloudContext, hubId: number)
       .limit(1)
       .executeTakeFirst()
     const incident = { hubId, kind: 'dead_letter', subject: null } as const
-    if (!newest) return clearAlarm(tx, context, incident)
+    if (!newest) return () => clearAlarm(tx, context, incident)
     const lost = await lostOrders(tx, hubId)
-    if (lost.length > 0) await noteRestored(tx, context, lost)
     const { id: dead_letter_id, error } = newest
-    await raiseAlarm(tx, context, {
-      ...incident,
-      detail: error.slice(0, 200),
-      details: { dead_letter_id, error },
-    })
+    const details = { dead_letter_id, error }
+    return async () => {
+      if (lost.length > 0) await noteRestored(tx, context, lost)
+      await raiseAlarm(tx, context, { ...incident, detail: error.slice(0, 200), details })
+    }
   })
 }
 

@@ -53,8 +53,8 @@ export interface Tx extends Locks {
 }
 
 /**
- * Reads, and returns a function that writes the derived data. All derivations read at the same time, then all write in
- * the order of their registration.
+ * Reads, and returns a function that writes the derived data, if there is any. All derivations read at the same time,
+ * then all write in the order of their registration. A derivation that must only be waited for returns no function.
  */
 export type Derivation = () => Promise<(() => Promise<void>) | void>
 
@@ -175,11 +175,11 @@ export function openDatabase({
 
   async function once<T>(kysely: Queries, work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects: (() => void)[] = []
-    const last = new Map<string, Derivation>()
+    const derivations = new Map<string, Derivation>()
     const result = await kysely.transaction().execute((q) =>
       withConnection(q, async () => {
-        const value = await work(createTx(q, kind, { effects, last }, signals))
-        await deriveAll(last)
+        const value = await work(createTx(q, kind, { effects, derivations }, signals))
+        await deriveAll(derivations)
         checkpoint('db.before-commit')
         return value
       }),
@@ -283,14 +283,14 @@ async function deriveAll(registered: ReadonlyMap<string, Derivation>): Promise<v
 function createTx(
   q: Transaction<Tables>,
   kind: DatabaseKind,
-  { effects, last }: { effects: (() => void)[]; last: Map<string, Derivation> },
+  { effects, derivations }: { effects: (() => void)[]; derivations: Map<string, Derivation> },
   signals: Signals,
 ): Tx {
   return {
     ...locksOf(kind),
     q,
     beforeCommit(name, derive) {
-      if (!last.has(name)) last.set(name, derive)
+      if (!derivations.has(name)) derivations.set(name, derive)
     },
     afterCommit: (effect) => void effects.push(effect),
     wake: (hubId) => void effects.push(() => signals.outboxes.emit(hubId)),
@@ -298,7 +298,7 @@ function createTx(
     notify: (news) => void effects.push(() => signals.news.emit(news)),
     async savepoint(work) {
       const registered = effects.length
-      const names = new Set(last.keys())
+      const names = new Set(derivations.keys())
       await sql`savepoint part`.execute(q)
       try {
         const value = await work()
@@ -306,7 +306,7 @@ function createTx(
         return value
       } catch (error) {
         effects.length = registered
-        for (const name of last.keys()) if (!names.has(name)) last.delete(name)
+        for (const name of derivations.keys()) if (!names.has(name)) derivations.delete(name)
         // If the whole transaction is already undone (a full disk, an ended connection), the original error must reach
         // the caller.
         await sql`rollback to savepoint part`.execute(q).catch(() => Promise.reject(error as Error))

@@ -14,6 +14,11 @@ const READ = /^\s*select\b/i
 const LOCKING = /\bfor (?:no key |key )?(?:update|share)\b/i
 const WRITE = /^\s*(?:insert into|update|delete from)\s+"?(\w+)/i
 const RETURNING = /\breturning\b/i
+/**
+ * Statements of one run. Each number of statements is another text, which this process and each connection keep
+ * prepared. Without a limit, batches of many orders would make texts without end.
+ */
+const MOST_JOINED = 16
 
 const isRead = (text: string): boolean => READ.test(text) && !LOCKING.test(text)
 
@@ -22,7 +27,7 @@ export function runsOf<P extends Part>(parts: readonly P[]): P[][] {
   const runs: P[][] = []
   for (const part of parts) {
     const run = runs.at(-1)
-    if (run?.every(({ text }) => canJoin(text, part.text))) run.push(part)
+    if (run && run.length < MOST_JOINED && run.every(({ text }) => canJoin(text, part.text))) run.push(part)
     else runs.push([part])
   }
   return runs

@@ -17,7 +17,7 @@ async function lastIssued(tx: Tx, table: keyof Tables): Promise<number> {
   return Number(rows[0]?.last ?? 0)
 }
 
-/** Issues the id of a row that the transaction is going to insert, so that it can insert related rows at the same time. */
+/** Issues the id of a row that the transaction may insert, so that it can insert related rows at the same time. */
 export async function nextId(tx: Tx, table: keyof Tables): Promise<number> {
   const [row] = await next(tx.q, { table })
   return row!.id

@@ -43,7 +43,7 @@ export type OpenPin = (number: number, line: Pick<GpioLine, 'direction' | 'activ
  * would stay open, and in a native callback for each edge, where an error would end the process.
  */
 class CarefulGpio extends Gpio {
-  // `declare`: the constructor of `Gpio` sets the one, and reads the other through `readSync`.
+  // `declare`: an initial value here would replace what the constructor of `Gpio` has set.
   declare private readonly _valueFd: number | undefined
   declare private onEdge: Parameters<Pin['watch']>[0] | undefined
 
@@ -96,12 +96,28 @@ const openOnoffPin: OpenPin = (number, { direction, activeLow }) => {
           activeLow,
           reconfigureDirection: false,
         })
+  try {
+    requireSettings(gpio, { direction, activeLow })
+  } catch (error) {
+    gpio.close()
+    throw error
+  }
   return {
     read: () => gpio.level(),
     write: (level) => gpio.writeSync(level),
     watch: (onEdge) => gpio.watchEdges(onEdge),
     close: () => gpio.close(),
   }
+}
+
+/**
+ * `onoff` ignores a setting that the kernel refuses, if the pin was exported before: for example while the rights on its
+ * files are not complete yet. A lock would then be driven the wrong way round, or a door would have no edges.
+ */
+function requireSettings(gpio: Gpio, { direction, activeLow }: Parameters<OpenPin>[1]): void {
+  if (gpio.direction() !== direction) throw new Error(`its direction stays ${gpio.direction()}`)
+  if (gpio.activeLow() !== activeLow) throw new Error(`its active_low stays ${Number(gpio.activeLow())}`)
+  if (direction === 'in' && gpio.edge() !== 'both') throw new Error(`its edge stays ${gpio.edge()}`)
 }
 
 export interface OnoffLinesOptions {

@@ -52,6 +52,23 @@ onEachDatabase('readers of events', (open) => {
     expect(seen.toSorted()).toEqual(rows.map(({ id }) => id).toSorted())
   })
 
+  test('all events of a transaction are one piece of news for this process', async () => {
+    const db = await open()
+    const { context } = await openShop(db)
+    let news = 0
+    db.onNews(({ kind }) => (news += Number(kind === 'event')))
+    await db.transact(async (tx) => {
+      for (const index of [1, 2]) appendEvent(tx, context, { type: 'hub.online', hubId: 1, data: { index } })
+      const undone = tx.savepoint(() => {
+        appendEvent(tx, context, { type: 'hub.offline', hubId: 1, data: {} })
+        return Promise.reject(new Error('undone'))
+      })
+      await expect(undone).rejects.toThrow('undone')
+    })
+    expect(news).toBe(1)
+    expect(await read(context, 0)).toHaveLength(2)
+  })
+
   test('the event of a consequence comes after its cause, also if the writer’s clock is slow', async () => {
     const db = await open()
     const { context, clock } = await openShop(db)

@@ -60,4 +60,16 @@ onEachDatabase('entries of outboxes', (open) => {
     const owners = await db.kysely.selectFrom('owners').select('name').where('name', '=', 'New').execute()
     expect(owners).toEqual([])
   })
+
+  test('a part of a transaction with an entry that cannot be stored is undone alone', async () => {
+    await db.kysely
+      .insertInto('hub_outbox_entries')
+      .values({ hub_id: 1, epoch: EPOCH, seq: 1, tag: 0, body: '{}' })
+      .execute()
+    await db.transact(async (tx) => {
+      await expect(tx.savepoint(() => enqueue(tx, 1, cancel))).rejects.toThrow(/unique/i)
+      await enqueue(tx, 2, cancel)
+    })
+    expect((await tagsOf(2)).map(({ seq }) => seq)).toEqual([1])
+  })
 })

@@ -22,6 +22,11 @@ test.each([
     [order, 'savepoint part', payment],
     [[order], ['savepoint part'], [payment]],
   ],
+  [
+    'reads of a large batch are a few statements of limited length',
+    Array.from({ length: 40 }, () => read),
+    [16, 16, 8].map((length) => Array.from({ length }, () => read)),
+  ],
 ])('statements of a transaction: %s', (_, texts, runs) => {
   const parts = texts.map((text) => ({ text, values: [] }))
   expect(runsOf(parts).map((run) => run.map(({ text }) => text))).toEqual(runs)
