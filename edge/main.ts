@@ -26,7 +26,7 @@ import { LogLines } from './diagnosis/log-lines.ts'
 import { erasing } from './enrolment/erase.ts'
 import { reportLeft } from './enrolment/farewell.ts'
 import { completeMove, MoveFailed } from './enrolment/complete-move.ts'
-import { moving } from './enrolment/moving.ts'
+import { moving, type MoveState } from './enrolment/moving.ts'
 import { reasonToStay, reasonToWait } from './enrolment/reason-to-stay.ts'
 import { beginOf, Renewal } from './enrolment/renewal.ts'
 import { lockAll } from './hardware/doors.ts'
@@ -112,9 +112,8 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const diagnoser = diagnoserOf(config, { log, clock, lines, recent, certificates }, () => resident)
   // The supervisor starts the service again. The delay lets the answer be sent first.
   const restart = (): void => void clock.after(RESTART_MS, () => stop('restart'))
-  let waitsToLeave: string | undefined
-  const onWaiting = (reason: string): void => void (waitsToLeave = reason)
-  const parts = { runtime, log, certificates, restart, desired, onWaiting, resident: () => resident }
+  const state: MoveState = { isEnrolling: false }
+  const parts = { runtime, log, certificates, restart, desired, state, resident: () => resident }
   const open = hubTransport(config, parts)
   const resident: Resident = new Resident({
     config,
@@ -130,7 +129,7 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
     notify,
     watchdogMs,
     restart,
-    waitsToLeave: () => waitsToLeave,
+    waitsToLeave: () => state.waits,
     onRefused(error) {
       process.stderr.write(`larder edge: ${startProblem(config.store, error)}\n`)
       process.exit(1)
@@ -142,7 +141,8 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
     lines.keep()
   })
   start(resident, config.store)
-  reportLeft({ store: config.store, runtime, log }).catch((error: unknown) =>
+  const cloudTime = () => resident.cloudTime().certain
+  reportLeft({ store: config.store, runtime, log, ca: mqtt.ca, cloudTime }).catch((error: unknown) =>
     log.error({ error: String(error) }, 'the enrolment in the former cell cannot be used'),
   )
   const metrics = await listenForMetrics(config, runtime, answer, resident)
@@ -236,13 +236,13 @@ function hubTransport(
     certificates: ReturnType<typeof followCertificates>
     restart: () => void
     desired: DesiredStates
-    onWaiting: (reason: string) => void
+    state: MoveState
     /** Exists by the first message. */
     resident: () => Resident
   },
 ): OpenTransport {
   const { mqtt, hardware, store, certificateAgainMs } = config
-  const { runtime, log, certificates, restart, desired, onWaiting, resident } = parts
+  const { runtime, log, certificates, restart, desired, state, resident } = parts
   const { known, pems } = certificates
   const builtAt = buildTimeOf(import.meta.dirname, (path) => files.readFileSync(path, 'utf8'))
   // A board without a battery boots with a wrong date. The journal, this build or the hub's own certificate may prove a
@@ -277,11 +277,12 @@ function hubTransport(
   })
   const { hubId } = hardware
   const hub = { config, desired, core: () => resident().core(), outbox: () => resident().hub().outbox }
-  const now = (): number => resident().cloudTime().estimate ?? runtime.clock.now()
-  const erase = { hubId, store, log, now, restart, onWaiting, reasonToStay: () => reasonToWait(hub) }
+  // The next start compares with its clock.
+  const now = (): number => Math.max(resident().cloudTime().estimate ?? 0, runtime.clock.now())
+  const erase = { hubId, store, log, state, now, restart, reasonToWait: () => reasonToWait(hub) }
   const move = (next: NextCell): Promise<string> => moveByProgram(next, config.description)
   return moving(
-    { hubId, log, reasonToStay: () => reasonToStay(hub), enrol: move },
+    { hubId, store, log, state, reasonToStay: () => reasonToStay(hub), enrol: move },
     erasing(erase, renewal ? renewal.over(open) : open),
   )
 }

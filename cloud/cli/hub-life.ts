@@ -207,9 +207,9 @@ of the imported export, which must be the hub's last one. --code-file contains i
 When the hub is online, it enrols there within seconds. Only then the cloud retires it here. Prints the hub as show does:
 next_cell has the state (ordered, failed, leaving or moved) and the reason of a failure. A failed move changes nothing: end its
 cause, and repeat the command with the same code. A hub that is offline for a day does not move. A hub that is retired here and has
-not left (leaving) gets another code with the same command, if its certificate there has expired.
+not left (leaving) gets another code with the same command, if its certificate there has expired. --as may then be another number.
 
---withdraw withdraws an order that the hub has not answered. The command needs the STORE_SECRET of the service.`
+--withdraw withdraws an order that the hub has not answered. A hub that is retired here leaves nevertheless. The command needs the STORE_SECRET of the service.`
 
 /** Sends hubs to other cells. */
 export const sendCommands: CommandLine['subcommands'] = {
@@ -223,7 +223,7 @@ export const sendCommands: CommandLine['subcommands'] = {
       const hubId = await hubOf(invocation)
       const next = options['withdraw'] === undefined ? moveOf(options) : undefined
       const sealer = next && (await existingSealer(q, storeSecretsOf(settings), runtime.random))
-      return db.transact(async (tx) => {
+      const shown = await db.transact(async (tx) => {
         if (next && sealer) {
           await orderMove(tx, { ...context, sealer }, hubId, next)
           await record(tx.q, runtime, 'hubs.send', hubId, { to: next.cloud, as: next.hub_id })
@@ -233,6 +233,12 @@ export const sendCommands: CommandLine['subcommands'] = {
         }
         return showHub(tx.q, context, hubId)
       })
+      const { next_cell: move } = shown
+      if (!next && move?.state === 'leaving')
+        say(
+          `Only the claim code is withdrawn: hub ${hubId} is retired here, and leaves for ${move.address} as soon as it can.`,
+        )
+      return shown
     },
   },
 }

@@ -6,7 +6,7 @@ import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
 import { isToErase } from '../gateway/draining.ts'
-import { endMove } from '../gateway/moves.ts'
+import { endMove, eraseOrder } from '../gateway/moves.ts'
 import { latestRoot, readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { schedule } from '../platform/work/queue.ts'
@@ -259,13 +259,15 @@ const lockRow = (tx: Tx, hubId: number): Promise<{ id: number } | undefined> =>
 
 /**
  * Shuts a hub out: its certificates, its password and its claim code end, and the cloud ignores it until it is enrolled again or
- * has a new password. Returns the serial numbers. Throws if there is no such hub, or if it has no valid certificate.
+ * has a new password. Returns the serial numbers. Throws if there is no such hub, or if it has no valid certificate. A hub that has
+ * not left for another cell needs none: its board may still be enrolled there.
  */
 export async function revokeHub(tx: Tx, { clock, random }: Runtime, hubId: number): Promise<string[]> {
   if (!(await lockRow(tx, hubId))) throw new Error(`no such hub: ${hubId}`)
   const now = clock.now()
+  const isLeaving = (await eraseOrder(tx.q, hubId))?.next !== undefined
   const revoked = await revokeCertificates(tx, hubId, now)
-  if (revoked.length === 0) throw new Error(`hub ${hubId} has no valid certificate`)
+  if (revoked.length === 0 && !isLeaving) throw new Error(`hub ${hubId} has no valid certificate`)
   await shutOut(tx, random, hubId, now)
   await endSession(tx, hubId, now)
   return revoked
@@ -286,6 +288,8 @@ export async function shutOut(tx: Tx, random: Random, hubId: number, at: number)
   await tx.q.updateTable('hubs').set(ended).where('id', '=', hubId).execute()
   // The board must not get the claim code of another cell.
   await endMove(tx.q, hubId, 'the board was revoked')
+  // Ends the alarm of a move that failed.
+  await schedule(tx, 'hub.leaving', hubId, at)
   const left = { is_connected: 0, has_left: 1 } as const
   await tx.q.updateTable('hub_sessions').set(left).where('hub_id', '=', hubId).execute()
   // Publishes that the hub is offline.

@@ -6,8 +6,9 @@ import type { HubDomain } from './domain.ts'
 import { isToErase } from './draining.ts'
 
 /**
- * The orders of a move to another cell (SPEC §2). A hub in service gets `down/move` until it has answered. Its answer retires it
- * (`operations/ownership/next-cell.ts`). The order to erase its secrets then names its number in the other cell.
+ * The orders of a move to another cell (SPEC §2). A hub gets `down/move` until it has answered. Its answer retires it
+ * (`operations/ownership/next-cell.ts`). The order to erase its secrets then names its number in the other cell. A retired hub
+ * that has not left gets `down/move` again if the operator orders it with another claim code.
  */
 
 /** A claim code is valid for a day by default. */
@@ -56,11 +57,17 @@ export async function endOldMoves(context: CloudContext, domain: Pick<HubDomain,
     else domain.hubMoved(context, hub_id, { order: ordered_at, hub_id: next_id, error: NO_ANSWER }, 'cloud')
 }
 
-/** Ends the open order to move of a hub, if it is not later than `latest`. Returns whether there was one. */
+/**
+ * Ends the open order to move of a hub, if it is not later than `latest`. A retired hub still leaves, so its reason to wait stays.
+ * Returns whether there was an order.
+ */
 export async function endMove(q: Queries, hubId: number, error: string, latest?: number): Promise<boolean> {
   const { numUpdatedRows } = await q
     .updateTable('hub_moves')
-    .set({ code: null, error })
+    .set((eb) => ({
+      code: null,
+      error: eb.case().when('moved_at', 'is', null).then(error).else(eb.ref('error')).end(),
+    }))
     .where('hub_id', '=', hubId)
     .where('code', 'is not', null)
     .$if(latest !== undefined, (query) => query.where('ordered_at', '<=', latest!))

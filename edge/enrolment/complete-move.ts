@@ -41,7 +41,7 @@ export function completeMove(
     const since = new Date(clock.now()).toISOString()
     const lock = lockStore(place.store, { pid: process.pid, since })
     try {
-      complete(place, log, starts)
+      complete(place, { now: clock.now(), log, starts })
     } finally {
       lock.release()
     }
@@ -66,7 +66,7 @@ function isMoving({ store }: HubPlace, log: Log): boolean {
  * Each step can be repeated, and the file of the order is removed last: after a power failure the next start repeats all of them.
  * The former journal stays beside the new one.
  */
-function complete(place: HubPlace, log: Log, starts: number): void {
+function complete(place: HubPlace, { now, log, starts }: { now: number; log: Log; starts: number }): void {
   const { store } = place
   const { moving, next, key } = enrolmentFiles(store)
   const found = readLeaving(store, log)
@@ -76,10 +76,16 @@ function complete(place: HubPlace, log: Log, starts: number): void {
       `${moving} and ${next} are damaged. Set the hub to maintenance in the other cell until its probes show cold fridges. Remove both files, rename ${store} and its -wal and -shm, and enrol this board in the other cell by hand (larder hubs claim-code there, then larder enroll)`,
     )
   const { answer, former_hub_id } = found
+  const former = `${store}.former`
+  // The order to leave has removed an older journal (`erase.ts`).
+  const hasBegun = [former, `${former}-wal`, `${former}-shm`].some(isThere)
+  if (!hasBegun && Date.parse(answer.expires_at) <= now) {
+    // The board was off for long. Its login in the former cell lasts until it has left, and it gets another code there.
+    log.error({ as: answer.hub_id }, 'the certificate of the other cell has expired: this board stays')
+    return files.rmSync(moving, { force: true })
+  }
   // The disk may be full. The next journal reserves this room again, if it is there.
   releaseBallast(`${store}.ballast`)
-  const former = `${store}.former`
-  // The order to leave has removed an older one (`erase.ts`).
   if (!isThere(former)) renameJournal(store, former)
   const { fridges } = createLayout(HardwareDescription.parse(answer.hardware))
   const numbers = fridges.map(({ number }) => number)
@@ -88,7 +94,7 @@ function complete(place: HubPlace, log: Log, starts: number): void {
   const { desired, root } = updateFiles(store)
   files.rmSync(desired, { force: true })
   const own = textIfThere(root)
-  if (!found.is_reported) keepForFarewell(store, former_hub_id, log)
+  keepForFarewell(store, former_hub_id, log)
   install(place, found.key, { ...answer, ...(own !== undefined && { update_root: own }) }, former_hub_id)
   files.rmSync(nextKey(key), { force: true })
   erasePage(store)

@@ -18,10 +18,9 @@ import { certificateTime } from '../../protocol/mqtt/certificates.ts'
 import { connectionProblem } from '../../protocol/mqtt/connection-problem.ts'
 import { loadX509, P256, privatePem } from '../../protocol/x509.ts'
 import { refuseForeignFile } from '../journal/store.ts'
-import { textIfThere } from '../is-there.ts'
 import { replaceText } from '../replace-text.ts'
 import { enrolmentFiles, type HubPlace } from './enrolment.ts'
-import { Answer, install } from './install.ts'
+import { Answer, install, readAttempt, type Attempt } from './install.ts'
 import type { NewKey } from './renewal.ts'
 
 const Refusal = z.object({ error: z.object({ code: z.string(), message: z.string() }) })
@@ -92,17 +91,12 @@ export async function exchange({
   return { key: attempt.key, answer }
 }
 
-/** A code, and the key for which it is exchanged. */
-const Attempt = z.object({ code: z.string(), key: z.string(), csr: z.string(), id: z.string() })
-type Attempt = z.infer<typeof Attempt>
-
 /**
  * The attempt to use a code. It is stored before the code is used, and is the same again if its answer was lost or could not
  * be used: the cloud then repeats its answer. A folder that cannot be written fails here.
  */
 async function attemptOf(path: string, code: string, random: Random): Promise<Attempt> {
-  // A damaged one counts as absent.
-  const earlier = Attempt.safeParse(jsonOf(textIfThere(path) ?? '')).data
+  const earlier = readAttempt(path)
   if (earlier?.code === code) return earlier
   const attempt = { code, ...(await makeKey()), id: randomHex(random, 16) }
   replaceText(path, JSON.stringify(attempt))

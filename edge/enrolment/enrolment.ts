@@ -12,7 +12,7 @@ export const enrolmentFiles = (store: string) => {
     certificate: at('hub.crt'),
     ca: at('ca.crt'),
     enrolment: at('enrolment.json'),
-    /** An exchange of a claim code without a stored answer. */
+    /** An exchange of a claim code. It is kept until its answer is installed, or the cloud has refused it. */
     attempt: at('enrolment.attempt.json'),
     /** The enrolment in another cell (`move.ts`), and a second copy when the board must leave (`erase.ts`). */
     next: at('enrolment.next.json'),

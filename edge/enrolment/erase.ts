@@ -9,7 +9,9 @@ import { desiredFile } from '../desired/desired-states.ts'
 import { isThere } from '../is-there.ts'
 import { replaceText } from '../replace-text.ts'
 import { enrolmentFiles, nextKey } from './enrolment.ts'
-import { readLeaving, type Next } from './install.ts'
+import { readAttempt, readLeaving, type Next } from './install.ts'
+import type { MoveState } from './moving.ts'
+import { renewalDueAt } from './renewal.ts'
 
 /** Removes the secrets of a board: its certificate and key, the settings of the cloud, the tokens and logins of its page. */
 export function eraseSecrets(store: string): void {
@@ -39,41 +41,53 @@ export function erasePage(store: string): void {
   for (const name of ['token', 'people', 'sessions']) rmSync(`${store}.${name}`, { force: true })
 }
 
-/** A certificate of the other cell that ends earlier may not last until the hub can renew it there. */
-const LEAST_LIFETIME_MS = 3_600_000
-
 /** Obeys the order to leave for another cell: the next start completes the move. Throws a sentence if the board must stay. */
-function leave({ hubId, store, log, now, reasonToStay }: ErasingOptions, as: number): Next {
-  const { next, moving } = enrolmentFiles(store)
-  const found = readLeaving(store, log)
-  if (!found && isThere(next)) throw new Error(`${next} is damaged`)
-  if (found?.answer.hub_id !== as || found.former_hub_id !== hubId)
-    throw new Error(`it is not enrolled in the other cell as hub ${as}`)
-  // It could not sign in there, and would belong to no cell.
-  if (Date.parse(found.answer.expires_at) < now() + LEAST_LIFETIME_MS)
-    throw new Error('its certificate of the other cell has expired: it needs another claim code of that cell')
+function leave({ hubId, store, log, now, reasonToWait, state }: ErasingOptions, as: number): void {
+  const { moving } = enrolmentFiles(store)
   // The answer to the order to move may be days old.
-  const reason = reasonToStay()
+  const reason = state.isEnrolling ? 'it enrols in the other cell' : reasonToWait()
   if (reason !== undefined) throw new Error(reason)
+  const found = readLeaving(store, log)
+  const lacks = whatItLacks(found, { hubId, store, as, now: now() })
+  if (!found || lacks !== undefined) {
+    const { failed } = state
+    throw new Error(failed ? `${lacks} (the last enrolment there failed: ${failed.error})` : lacks)
+  }
   // From now on these files are of this move.
   const former = `${store}.former`
   for (const path of [former, `${former}-wal`, `${former}-shm`, unreadFile(former)])
     rmSync(path, { force: true })
   // It outlives a power failure from now on.
   replaceText(moving, JSON.stringify(found))
-  return found
+}
+
+/** Why the board could not sign in at the other cell: it would belong to no cell. Undefined if it can. */
+function whatItLacks(
+  found: Next | undefined,
+  { hubId, store, as, now }: { hubId: number; store: string; as: number; now: number },
+): string | undefined {
+  const { next, attempt } = enrolmentFiles(store)
+  if (!found && isThere(next)) return `${next} is damaged: it needs another claim code of the other cell`
+  if (found?.answer.hub_id !== as || found.former_hub_id !== hubId)
+    return `it is not enrolled in the other cell as hub ${as}`
+  // The other cell may have used the code of an attempt without an answer, and then has revoked this certificate.
+  if ((readAttempt(attempt)?.code ?? found.code) !== found.code)
+    return 'it is not known whether the other cell has enrolled it again: it needs the order to move again'
+  // Its renewal must not be urgent when it arrives there.
+  if (renewalDueAt(found.answer.certificate) < now)
+    return 'its certificate of the other cell has expired, or expires soon: it needs another claim code of that cell'
+  return undefined
 }
 
 export interface ErasingOptions {
   hubId: number
   store: string
   log: Log
+  state: MoveState
   /** The time of the cloud as the hub knows it: milliseconds since the Unix epoch. */
   now: () => number
   /** Why the hub must not leave for another cell now; undefined if it may. */
-  reasonToStay: () => string | undefined
-  /** Gets the reason each time that the hub must not leave. */
-  onWaiting: (reason: string) => void
+  reasonToWait: () => string | undefined
   restart: () => void
 }
 
@@ -82,7 +96,6 @@ export const erasing =
   (parts: ErasingOptions, open: OpenTransport): OpenTransport =>
   (options, handlers) => {
     const { hubId, log, restart } = parts
-    const report = (): Promise<boolean> => transport.publish(upTopic(hubId, 'erased'), '{}')
     const transport: MqttTransport = open(options, {
       ...handlers,
       onMessage(topic, payload) {
@@ -92,15 +105,13 @@ export const erasing =
           return log.warn({ error: order.error.message }, 'an order of the cloud is damaged')
         const { next } = order.data
         if (next === undefined) {
-          if (erase(parts)) void report().then(restart, restart)
+          if (erase(parts)) void transport.publish(upTopic(hubId, 'erased'), '{}').then(restart, restart)
           return
         }
-        const { left, waits } = tryToLeave(parts, next)
+        const waits = tryToLeave(parts, next)
         if (waits) void transport.publish(upTopic(hubId, 'moved'), JSON.stringify(waits))
-        if (left)
-          void report()
-            .then((isReported) => noteReported(parts, left, isReported))
-            .then(restart, restart)
+        // The start reports that the board has left (`farewell.ts`).
+        else restart()
       },
     })
     return transport
@@ -119,25 +130,17 @@ function erase({ store, log }: ErasingOptions): boolean {
 }
 
 /** Leaves for another cell, or returns the report why not. The cloud repeats its order after the next hello. */
-function tryToLeave(parts: ErasingOptions, next: number): { left?: Next; waits?: Moved } {
-  const { log, onWaiting } = parts
+function tryToLeave(parts: ErasingOptions, next: number): Moved | undefined {
+  const { log, state } = parts
   try {
-    const left = leave(parts, next)
+    leave(parts, next)
     log.warn({ as: next }, 'this board leaves for another cell')
-    return { left }
+    return undefined
   } catch (failure) {
     const error = problemOf(failure).slice(0, MAX_ERROR)
     log.error({ as: next, error }, 'this board does not leave for another cell yet')
-    onWaiting(error)
-    // The cloud knows the order.
-    return { waits: { order: 0, hub_id: next, error } }
+    state.waits = error
+    // It answers no order to move.
+    return { order: 0, hub_id: next, error }
   }
-}
-
-/** The start need not report it again (`farewell.ts`). */
-function noteReported({ store }: ErasingOptions, left: Next, is_reported: boolean): void {
-  const { moving } = enrolmentFiles(store)
-  // A revocation in the meantime has erased it.
-  if (is_reported && isThere(moving))
-    replaceText(moving, JSON.stringify({ ...left, is_reported } satisfies Next))
 }

@@ -40,10 +40,16 @@ export const Next = z.object({
   /** The number of the hub in its former cell. */
   former_hub_id: z.int().min(1),
   answer: Answer,
-  /** The broker of the former cell has the report that this board leaves. */
-  is_reported: z.boolean().optional(),
 })
 export type Next = z.infer<typeof Next>
+
+/** A code, and the key for which it is exchanged. */
+const Attempt = z.object({ code: z.string(), key: z.string(), csr: z.string(), id: z.string() })
+export type Attempt = z.infer<typeof Attempt>
+
+/** A damaged attempt counts as absent. */
+export const readAttempt = (path: string): Attempt | undefined =>
+  Attempt.safeParse(parseMessage(textIfThere(path) ?? '')).data
 
 /** Stores the files of an enrolment, and the first desired state. */
 export function install(

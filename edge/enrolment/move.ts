@@ -6,7 +6,7 @@ import { replaceText } from '../replace-text.ts'
 import type { NextCell } from '../../protocol/mqtt/session.ts'
 import { enrolledBy, exchange, type Enrolled } from './enrol.ts'
 import { enrolmentFiles, readEnrolment, type HubPlace } from './enrolment.ts'
-import { readNext, requireReplaceable, type Answer, type Next } from './install.ts'
+import { readAttempt, readNext, requireReplaceable, type Answer, type Next } from './install.ts'
 import { visitBroker } from './visit-broker.ts'
 
 export interface PrepareMoveOptions {
@@ -28,21 +28,22 @@ export async function prepareMove(options: PrepareMoveOptions): Promise<Enrolled
   const former = readEnrolment(place.store)
   if (!former) throw new Error('this board is not enrolled')
   requireReplaceable(place)
-  const path = enrolmentFiles(place.store).next
+  const { next: path, attempt } = enrolmentFiles(place.store)
   const earlier = readNext(path)
-  const { key, answer } =
+  const isAgain =
     earlier?.code === code && earlier.answer.hub_id === next.hub_id && earlier.former_hub_id === former.hubId
-      ? earlier
-      : await exchange({ cloud, code, store: place.store, runtime })
+  const { key, answer } = isAgain ? earlier : await exchange({ cloud, code, store: place.store, runtime })
   try {
     requireSameHub(answer, { next, formerHubId: former.hubId, description })
     await tryBroker(key, answer, runtime)
   } catch (error) {
-    // The next order enrols again. The same order keeps it: the cloud may have its answer, and then orders the board to leave.
-    if (earlier?.order !== order) files.rmSync(path, { force: true })
+    // A retired hub needs the earlier enrolment to leave. After an exchange its certificate is revoked.
+    if (!isAgain) files.rmSync(path, { force: true })
     throw error
   }
   replaceText(path, JSON.stringify({ order, code, key, former_hub_id: former.hubId, answer } satisfies Next))
+  // The broker has accepted this enrolment, so the other cell has not used the code of a later attempt.
+  if (readAttempt(attempt)?.code !== code) files.rmSync(attempt, { force: true })
   return enrolledBy(answer)
 }
 

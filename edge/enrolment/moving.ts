@@ -4,6 +4,8 @@ import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import { MAX_ERROR, NextCell } from '../../protocol/mqtt/session.ts'
 import { parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
+import { isThere } from '../is-there.ts'
+import { enrolmentFiles } from './enrolment.ts'
 
 /**
  * A move to another cell (MQTT SPEC §2), in the order of its files:
@@ -12,40 +14,50 @@ import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport
  * 2. `move.ts` enrols the board there, beside its present enrolment. The hub stays in service, and reports the result.
  * 3. The cloud retires the hub, and orders it to leave (`erase.ts`). The hub checks again, and reports why it must wait.
  * 4. The next start changes journal and enrolment (`complete-move.ts`).
- * 5. If the broker has not got the report that the board leaves, the board reports it again (`farewell.ts`).
+ * 5. The board reports to the former cell that it has left (`farewell.ts`).
  */
+
+/** The steps 2 and 3 share it: a hub does not leave while it enrols again, because that revokes its earlier certificate there. */
+export interface MoveState {
+  isEnrolling: boolean
+  /** The order that failed last. The cloud repeats an order until it has the answer; the other cell is not asked again. */
+  failed?: { order: number; error: string } | undefined
+  /** Why the retired hub has not left yet. */
+  waits?: string | undefined
+}
 
 export interface MovingOptions {
   hubId: number
+  store: string
   log: Log
+  state: MoveState
   /** Why the hub must stay now; undefined if it may leave. */
   reasonToStay: () => string | undefined
   /** Enrols this board in another cell, beside its present enrolment. A repetition with the same code changes nothing. */
   enrol: (next: NextCell) => Promise<unknown>
 }
 
-/** Connections on which the cloud can order a hub in service to move. */
+/** Connections on which the cloud can order a hub to move, or a retired hub that has not left to enrol again. */
 export function moving(
-  { hubId, log, reasonToStay, enrol }: MovingOptions,
+  { hubId, store, log, state, reasonToStay, enrol }: MovingOptions,
   open: OpenTransport,
 ): OpenTransport {
-  let isBusy = false
   /** The highest number of an order. A lower one was replaced by the operator. */
   let latest = -Infinity
-  /** The order that failed last. The cloud repeats an order until it has the answer; the other cell is not asked again. */
-  let failed: { order: number; error: string } | undefined
 
   async function attempt(next: NextCell): Promise<string | undefined> {
-    if (failed?.order === next.order) return failed.error
+    if (state.failed?.order === next.order) return state.failed.error
     try {
       const reason = reasonToStay()
       if (reason !== undefined) return reason
       await enrol(next)
+      state.failed = undefined
+      state.waits = undefined
       // Time has passed.
       return reasonToStay()
     } catch (error) {
-      failed = { order: next.order, error: problemOf(error).slice(0, MAX_ERROR) }
-      return failed.error
+      state.failed = { order: next.order, error: problemOf(error).slice(0, MAX_ERROR) }
+      return state.failed.error
     }
   }
 
@@ -53,17 +65,16 @@ export function moving(
     async function take(next: NextCell): Promise<void> {
       if (next.order < latest) return log.warn({ order: next.order }, 'an outdated order to move is ignored')
       latest = next.order
-      if (isBusy) return
-      isBusy = true
-      try {
-        const { order, hub_id, cloud } = next
-        const error = await attempt(next)
-        if (error === undefined) log.info({ cloud, as: hub_id }, 'this board is enrolled in another cell')
-        else log.warn({ cloud, as: hub_id, error }, 'this board does not move to another cell')
-        await transport.publish(upTopic(hubId, 'moved'), JSON.stringify({ order, hub_id, error }))
-      } finally {
-        isBusy = false
-      }
+      if (state.isEnrolling) return
+      const { order, hub_id, cloud } = next
+      if (isThere(enrolmentFiles(store).moving))
+        return log.warn({ order }, 'an order to move is ignored: this board leaves for another cell')
+      state.isEnrolling = true
+      const error = await attempt(next)
+      state.isEnrolling = false
+      if (error === undefined) log.info({ cloud, as: hub_id }, 'this board is enrolled in another cell')
+      else log.warn({ cloud, as: hub_id, error }, 'this board does not move to another cell')
+      await transport.publish(upTopic(hubId, 'moved'), JSON.stringify({ order, hub_id, error }))
     }
 
     const transport: MqttTransport = open(options, {

@@ -188,8 +188,13 @@ function isOfNewest(cert: string, ca: string): boolean {
   }
 }
 
-function dueAt(cert: string, ca: string): number {
-  if (!isOfNewest(cert, ca)) return 0
+/** When a hub renews a certificate of its authority: a third of its lifetime is left. */
+export function renewalDueAt(cert: string): number {
   const from = beginOf(cert)
   return from + (endOf(new X509Certificate(cert)) - from) * RENEWAL_DUE
+}
+
+function dueAt(cert: string, ca: string): number {
+  if (!isOfNewest(cert, ca)) return 0
+  return renewalDueAt(cert)
 }

@@ -76,7 +76,7 @@ const kinds = {
     severity: 'warning',
     what: 'has not moved to another installation, and remains here',
     remedy:
-      'The operator must end the cause. A hub that remains here must get the order to move again; a hub that is closed in both then leaves automatically. Both end the alarm. If the move is given up, acknowledge it.',
+      'The operator must end the cause. A hub that remains here must get the order to move again. A hub that is closed in both then leaves automatically; if the reason names a claim code or the enrolment there, it needs the order with another code. Both end the alarm. If the move is given up, acknowledge it.',
     ends: 'at_once_or_acknowledged',
   },
   identity_conflict: {

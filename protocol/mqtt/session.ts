@@ -168,7 +168,10 @@ export const CertificateAnswer = z.object({
 })
 export type CertificateAnswer = z.infer<typeof CertificateAnswer>
 
-/** Cloud → hub in service: move to another cell, where the hub has this number and this claim code (SPEC §2). */
+/**
+ * Cloud → hub in service: move to another cell, where the hub has this number and this claim code (SPEC §2). A retired hub that has
+ * not left enrols there again.
+ */
 export const NextCell = z.object({
   /** Another number for each order of the operator. */
   order: z.int(),
@@ -183,7 +186,7 @@ export const MAX_ERROR = 300
 
 /**
  * Hub → cloud: it is enrolled in the other cell with the number `hub_id`, and waits for the order to leave. With `error` it could
- * not do that, and nothing has changed.
+ * not do that, and nothing has changed. With `order` 0 a retired hub reports why it cannot leave yet.
  */
 export const Moved = z.object({
   order: z.int(),

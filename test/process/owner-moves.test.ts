@@ -89,6 +89,10 @@ service('openssl')(
     await becomes('the hub is online in the other cell', online)
     const seconds = (clock.monotonic() - startedAt) / 1000
     console.log(`the hub is online in the other cell after ${seconds.toFixed(1)} s`)
+    await becomes(
+      'the former cell knows that it has left',
+      async () => (await shown()).next_cell.state === 'moved',
+    )
     expect(await operate(zero, 'hubs', 'show', '1')).toMatchObject({
       hub_status: 'retired',
       draining_until: null,

@@ -49,7 +49,7 @@ export async function orderMove(
 
 export const moveFailure = (hubId: number): Incident => ({ hubId, kind: 'move_failed', subject: null })
 
-/** Withdraws an order that the hub has not answered. Returns whether there was one. */
+/** Withdraws an order that the hub has not answered. A retired hub leaves nevertheless. Returns whether there was an order. */
 export async function withdrawMove(tx: Tx, hubId: number): Promise<boolean> {
   await lockHub(tx, hubId)
   return endMove(tx.q, hubId, 'withdrawn')
@@ -68,12 +68,13 @@ async function requireReady(
     .select(['hubs.retired_at', 'hubs.revoked_at', 'hub_sessions.session', 'hub_sessions.can_move'])
     .where('hubs.id', '=', hubId)
     .executeTakeFirstOrThrow()
+  if (nextId === hubId) throw new Error(`--as is the number in the other cell, not ${hubId}`)
   const move = await shownMove(tx.q, hubId)
-  // Its certificate there may have expired before it left: it enrols there again.
-  if (move?.state === 'leaving' && move.hub_id === nextId) return
+  // It enrols there again: its certificate there may have expired, or that hub may have been retired and imported again. The order
+  // to leave now names the new number, and the board stays until it is enrolled with it.
+  if (move?.state === 'leaving') return
   if (hub.retired_at !== null || hub.revoked_at !== null)
     throw new Error(`hub ${hubId} is retired or revoked: enrol its board in the other cell by hand`)
-  if (nextId === hubId) throw new Error(`--as is the number in the other cell, not ${hubId}`)
   if (hub.session === null)
     throw new Error(`no board has ever been hub ${hubId}: enrol one in the other cell by hand`)
   if (hub.can_move !== 1)
@@ -138,7 +139,8 @@ export const noteMoved = (
     const { runtime } = context
     const hub = await lockHub(tx, hubId)
     if (hub.revoked_at !== null) return
-    if (hub.retired_at !== null) return noteWaiting(tx, context, hubId, { order, hub_id: nextId, error })
+    if (hub.retired_at !== null)
+      return noteAnswerOfRetired(tx, context, hubId, { order, hub_id: nextId, error })
     const move = await tx.q
       .selectFrom('hub_moves')
       .select('cloud')
@@ -181,8 +183,8 @@ const LEAVING = 'hub.leaving'
 /** Usually a hub leaves within seconds. */
 const LEAVE_MS = 600_000
 
-/** A retired hub reports at each order to leave why it cannot leave yet. It also answers an order to enrol there again. */
-async function noteWaiting(
+/** A retired hub reports at each order to leave why it cannot leave yet (`order` 0), and answers an order to enrol there again. */
+async function noteAnswerOfRetired(
   tx: Tx,
   context: CloudContext,
   hubId: number,
@@ -199,9 +201,13 @@ async function noteWaiting(
   if (alarm?.endedAt === null) await alarmWaiting(tx, context, hubId)
 }
 
-/** Raises the alarm of a retired hub that has not left: it is closed in both cells, and its silence raises no alarm. */
+/**
+ * Raises the alarm of a retired hub that has not left: it is closed in both cells, and its silence raises no alarm. Ends that of a
+ * revoked board.
+ */
 async function alarmWaiting(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
-  const { owner_id: soldBy } = await lockHub(tx, hubId)
+  const { owner_id: soldBy, revoked_at } = await lockHub(tx, hubId)
+  if (revoked_at !== null) return clearAlarm(tx, context, moveFailure(hubId))
   const move = await shownMove(tx.q, hubId)
   if (move?.state !== 'leaving') return
   const detail = move.error ?? 'it has not reported why: check its power and its internet connection'

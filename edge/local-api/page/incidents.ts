@@ -20,7 +20,8 @@ export function sellingObstacle(state: LocalState): Obstacle | null {
     return {
       code: 'move_failed',
       text: `The hub is closed, and cannot leave for another installation yet: ${state.waits_to_leave}.`,
-      remedy: 'End this reason. The hub then leaves within a minute.',
+      remedy:
+        'End this reason. The hub then leaves within a minute. If the reason names a claim code or the enrolment there, the operator must send another code.',
     }
   const taken = takenBins(state)
   if (taken)

@@ -92,6 +92,31 @@ test('a hub in maintenance is sent to another cell with the code of a file; show
   })
 })
 
+/** The notes of a command, which it writes to the standard error. */
+function notesOf(): string[] {
+  const notes: string[] = []
+  const said = vi.spyOn(process.stderr, 'write').mockImplementation((text) => notes.push(String(text)) > 0)
+  onTestFinished(() => said.mockRestore())
+  return notes
+}
+
+test('the withdrawal for a hub that is retired and has not left reports that it leaves nevertheless', async () => {
+  const retired = { hub_status: 'retired', retired_at: 5 } as const
+  await db.kysely.updateTable('hubs').set(retired).where('id', '=', 1).execute()
+  await db.kysely
+    .updateTable('hub_moves')
+    .set({ code: 'sealed', moved_at: 5, error: 'bin 2 is open' })
+    .execute()
+  const notes = notesOf()
+  const withdrawn = await hubs('send', '1', '--withdraw')
+  expect(notes.join('')).toContain('Only the claim code is withdrawn: hub 1 is retired here')
+  const { code } = await db.kysely.selectFrom('hub_moves').select('code').executeTakeFirstOrThrow()
+  expect([JSON.parse(withdrawn.stdout), code]).toMatchObject([
+    { next_cell: { state: 'leaving', error: 'bin 2 is open' } },
+    null,
+  ])
+})
+
 test('the revocation of a board that was ordered to move names its hub in the other cell', async () => {
   const now = runtime.clock.now()
   const certificate = { serial: '01', hub_id: 1, authority: 1, issued_at: now, revoked_at: null }
@@ -99,9 +124,7 @@ test('the revocation of a board that was ordered to move names its hub in the ot
     .insertInto('hub_certificates')
     .values({ ...certificate, expires_at: now + 1e6 })
     .execute()
-  const notes: string[] = []
-  const said = vi.spyOn(process.stderr, 'write').mockImplementation((text) => notes.push(String(text)) > 0)
-  onTestFinished(() => said.mockRestore())
+  const notes = notesOf()
   const revoked = await hubs('revoke', '1')
   expect([revoked.exitCode, notes.join('')]).toEqual([
     0,

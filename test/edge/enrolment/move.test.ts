@@ -16,7 +16,7 @@ vi.mock('node:fs', async (original) => {
 const inNextCell = {
   enrolment: '{"hub_id":100000001,"mqtt_url":"mqtts://c1.example:8883","former_hub_id":1}\n',
   key: 'the next key',
-  certificate: 'the next certificate',
+  certificate: next.answer.certificate,
   ca: 'the next authority',
   hub: 100_000_001,
   desired: expect.stringContaining('"version":4') as string,
@@ -91,6 +91,20 @@ test.each([
   // Before any time of a clock.
   for (const { warm_since, read_at } of fridges) expect([warm_since! < 0, read_at < 0]).toEqual([true, true])
   expect(errors).toEqual([expect.stringContaining('the former journal is damaged')])
+})
+
+test('a board that was off until its certificate of the other cell ended stays the former hub, unless it has begun to leave', () => {
+  const { store, paths, complete, state } = board()
+  const before = state()
+  const late = { now: () => Date.parse(next.answer.expires_at) }
+  complete({}, late)
+  expect(state()).toEqual({ ...before, moving: undefined })
+  complete({}, late)
+  expect(state().hub).toBe(1)
+  writeFileSync(paths.moving, JSON.stringify(next))
+  renameSync(store, `${store}.former`)
+  complete({}, late)
+  expect(state()).toEqual(inNextCell)
 })
 
 test('a start that cannot look for the order to leave begins no move, and does not end', () => {

@@ -2,8 +2,9 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { enrolmentFiles } from '../../../edge/enrolment/enrolment.ts'
 import { erasing } from '../../../edge/enrolment/erase.ts'
-import { moving } from '../../../edge/enrolment/moving.ts'
+import { moving, type MoveState } from '../../../edge/enrolment/moving.ts'
 import type { OpenTransport, TransportHandlers } from '../../../protocol/mqtt/transport.ts'
+import { DAY_MS } from '../../../protocol/model/times.ts'
 import { downTopic, upTopic } from '../../../protocol/mqtt/topics.ts'
 import { board, next } from './support/moving-board.ts'
 
@@ -12,8 +13,8 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
   const { store, read, paths, errors, details, log } = board({ isOrdered: false })
   const told: unknown[] = []
   const asked: unknown[] = []
-  const shown: string[] = []
-  let [restarts, why, breaks, accepts] = [0, undefined as string | undefined, false, true]
+  const state: MoveState = { isEnrolling: false }
+  let [restarts, why, breaks] = [0, undefined as string | undefined, false]
   let handlers: TransportHandlers | undefined
   const open: OpenTransport = (_options, given) => {
     handlers = given
@@ -21,7 +22,7 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
       publish(topic, payload) {
         told.push([topic, JSON.parse(payload)])
         if (breaks) throw new Error('the connection is broken')
-        return Promise.resolve(accepts)
+        return Promise.resolve(true)
       },
       close() {},
     }
@@ -31,7 +32,9 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
   const over = moving(
     {
       hubId: 1,
+      store,
       log,
+      state,
       reasonToStay: () => why,
       enrol(to) {
         asked.push(to)
@@ -45,8 +48,8 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
         log,
         restart,
         now: () => now,
-        reasonToStay: () => why,
-        onWaiting: (reason) => shown.push(reason),
+        state,
+        reasonToWait: () => why,
       },
       open,
     ),
@@ -60,10 +63,9 @@ function connection(enrolments: (() => Promise<unknown>)[] = []) {
     store,
     errors,
     details,
-    shown,
-    read: () => read(paths.moving),
+    shown: () => state.waits,
+    moving: () => read(paths.moving),
     setTime: (at: number) => void (now = at),
-    loseReports: () => void (accepts = false),
     breakLine: () => void (breaks = true),
     restarts: () => restarts,
     mustStay: (reason: string | undefined) => void (why = reason),
@@ -128,14 +130,10 @@ test('only the order to leave for the cell in which the board is enrolled begins
   const hub = connection()
   hub.erase({ next: 100_000_001 })
   await expect.poll(() => hub.restarts()).toBe(1)
-  expect([hub.told, hub.isEnrolled(), hub.files()]).toEqual([
-    [[upTopic(1, 'erased'), {}]],
-    true,
-    [true, true],
-  ])
+  expect([hub.told, hub.isEnrolled(), hub.files()]).toEqual([[], true, [true, true]])
 })
 
-test('a board that leaves answers a repeated order to leave again, and a revocation before its restart erases its keys of both cells', async () => {
+test('a board that leaves obeys a repeated order to leave again, and a revocation before its restart erases its keys of both cells', async () => {
   const hub = connection()
   for (const count of [1, 2]) {
     hub.erase({ next: 100_000_001 })
@@ -184,9 +182,9 @@ test('a hub that must stay reports the reason to the cloud and to its page, and 
   hub.mustStay('bin 2 is open')
   hub.erase({ next: 100_000_001 })
   await Promise.resolve()
-  expect([hub.told, hub.shown, hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([
+  expect([hub.told, hub.shown(), hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([
     [waits('bin 2 is open')],
-    ['bin 2 is open'],
+    'bin 2 is open',
     0,
     true,
     [true, false],
@@ -194,34 +192,75 @@ test('a hub that must stay reports the reason to the cloud and to its page, and 
   hub.mustStay(undefined)
   hub.erase({ next: 100_000_001 })
   await expect.poll(() => hub.restarts()).toBe(1)
-  expect([hub.told[1], hub.files()]).toEqual([
-    [upTopic(1, 'erased'), {}],
-    [true, true],
-  ])
+  expect([hub.told.length, hub.files()]).toEqual([1, [true, true]])
 })
 
-test('a board does not leave for a cell where its certificate ends within an hour', async () => {
+test('a board does not leave for a cell where less than a third of the lifetime of its certificate is left; a reason to wait comes first', async () => {
   const hub = connection()
-  const end = Date.parse(next.answer.expires_at)
-  hub.setTime(end - 3_500_000)
-  hub.erase({ next: 100_000_001 })
-  await Promise.resolve()
-  expect([hub.restarts(), hub.isEnrolled(), hub.files()]).toEqual([0, true, [true, false]])
-  expect(hub.shown).toEqual([expect.stringContaining('its certificate of the other cell has expired')])
-  hub.setTime(end - 3_700_000)
-  hub.erase({ next: 100_000_001 })
+  const expired = expect.stringContaining('its certificate of the other cell has expired') as string
+  const due = Date.parse(next.answer.expires_at) - 30 * DAY_MS
+  hub.setTime(due + 1)
+  hub.mustStay('fridge 1 is not proven to be cold')
+  hub.erase({ next: to.hub_id })
+  expect(hub.shown()).toBe('fridge 1 is not proven to be cold')
+  hub.mustStay(undefined)
+  hub.erase({ next: to.hub_id })
+  expect([hub.restarts(), hub.isEnrolled(), hub.files(), hub.shown()]).toEqual([
+    0,
+    true,
+    [true, false],
+    expired,
+  ])
+  hub.setTime(due)
+  hub.erase({ next: to.hub_id })
   await expect.poll(() => hub.restarts()).toBe(1)
 })
 
-test('a board that leaves notes whether the broker has its report', async () => {
-  for (const isLost of [false, true]) {
-    const hub = connection()
-    if (isLost) hub.loseReports()
-    hub.erase({ next: 100_000_001 })
-    await expect.poll(() => hub.restarts()).toBe(1)
-    const { is_reported } = JSON.parse(hub.read()!) as { is_reported?: boolean }
-    expect([isLost, is_reported]).toEqual([isLost, isLost ? undefined : true])
-  }
+test('a board that needs another claim code reports why the last one was refused, until an enrolment succeeds', async () => {
+  const hub = connection([() => Promise.reject(new Error('the code is wrong')), () => Promise.resolve()])
+  hub.setTime(Date.parse(next.answer.expires_at))
+  hub.move(to)
+  await expect.poll(() => hub.told).toEqual([moved('the code is wrong')])
+  hub.erase({ next: to.hub_id })
+  expect(hub.shown()).toMatch(/has expired.* another claim code.* failed: the code is wrong/)
+  hub.erase({ next: 100_000_002 })
+  expect(hub.shown()).toMatch(/not enrolled .* as hub 100000002 .*: the code is wrong/)
+  hub.move({ ...to, order: 6 })
+  await expect.poll(() => hub.told.length).toBe(4)
+  expect(hub.shown()).toBeUndefined()
+  hub.erase({ next: to.hub_id })
+  expect(hub.shown()).not.toContain('the code is wrong')
+})
+
+test('a board does not leave while it enrols again, because its earlier certificate may be revoked, and does not enrol again while it leaves', async () => {
+  let enrolled = (): void => {}
+  const hub = connection([() => new Promise<void>((resolve) => (enrolled = resolve))])
+  hub.move(to)
+  await expect.poll(() => hub.asked).toEqual([to])
+  hub.erase({ next: to.hub_id })
+  expect([hub.restarts(), hub.moving(), hub.told]).toEqual([
+    0,
+    undefined,
+    [waits('it enrols in the other cell')],
+  ])
+  enrolled()
+  await expect.poll(() => hub.told.length).toBe(2)
+  hub.erase({ next: to.hub_id })
+  await expect.poll(() => hub.restarts()).toBe(1)
+  hub.move({ ...to, order: 6 })
+  await Promise.resolve()
+  expect(hub.asked).toEqual([to])
+})
+
+test('a board does not leave with an earlier enrolment while the answer of the other cell to another code is unknown', () => {
+  const hub = connection()
+  const attempt = { code: 'AAAAAAAA', key: 'a key', csr: 'a request', id: 'an id' }
+  writeFileSync(enrolmentFiles(hub.store).attempt, JSON.stringify(attempt))
+  hub.erase({ next: to.hub_id })
+  expect([hub.restarts(), hub.shown()]).toEqual([0, expect.stringContaining('it is not known')])
+  writeFileSync(enrolmentFiles(hub.store).attempt, JSON.stringify({ ...attempt, code: next.code }))
+  hub.erase({ next: to.hub_id })
+  expect(hub.restarts()).toBe(1)
 })
 
 test('the order to leave removes the journal of an earlier move, so that no log of it is read with the new one', async () => {

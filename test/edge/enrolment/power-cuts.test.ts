@@ -34,8 +34,13 @@ function orderToLeave({ store, log }: ReturnType<typeof board>): Promise<boolean
         store,
         log,
         now: () => 0,
-        reasonToStay: () => undefined,
-        onWaiting: () => resolve(false),
+        state: {
+          isEnrolling: false,
+          set waits(_: string) {
+            resolve(false)
+          },
+        },
+        reasonToWait: () => undefined,
         restart: () => resolve(true),
       },
       (_options, given) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { noteErased, shutOut } from '../../../../cloud/enrolment/enrol.ts'
+import { noteErased, revokeHub, shutOut } from '../../../../cloud/enrolment/enrol.ts'
 import { maySpeak } from '../../../../cloud/gateway/draining.ts'
 import { eraseOrder, movesToOrder } from '../../../../cloud/gateway/moves.ts'
 import { acknowledgeAlarm, clearAlarm } from '../../../../cloud/events/alarms/alarms.ts'
@@ -298,11 +298,51 @@ onEachDatabase('a hub that moves to another cell', (open) => {
     expect(await alarms()).toMatchObject([{ cleared_at: expect.any(Number) as number }])
   })
 
-  test('a retired hub that waits to leave gets a further claim code of its number in the other cell, and of no other', async () => {
+  test('a retired hub that waits to leave gets the claim code of another hub of the other cell: then it leaves only with that number', async () => {
+    const { context, db, shown, answer } = await leavingHub()
+    const order = (hub_id: number) =>
+      db.transact((tx) => orderMove(tx, context, 1, { ...next, hub_id, digest: '' }))
+    await expect(order(1)).rejects.toThrow('--as is the number in the other cell, not 1')
+    await order(100_000_002)
+    expect(await eraseOrder(db.kysely, 1)).toEqual({ next: 100_000_002 })
+    await answer('of the former number', next.hub_id)
+    expect(await shown()).toMatchObject({ state: 'leaving', hub_id: 100_000_002, error: null })
+    await answer(undefined, 100_000_002)
+    expect(await movesToOrder(context)).toEqual([])
+  })
+
+  test('the withdrawal for a retired hub that waits to leave ends its claim code, and keeps the reason why it waits', async () => {
+    const { context, db, send, shown, answer } = await leavingHub()
+    await send()
+    await noteMoved(context, 1, { order: 0, hub_id: next.hub_id, error: 'bin 2 is open' })
+    expect(await db.transact((tx) => withdrawMove(tx, 1))).toBe(true)
+    expect([await movesToOrder(context), await shown()]).toMatchObject([
+      [],
+      { state: 'leaving', error: 'bin 2 is open' },
+    ])
+    await answer()
+    expect(await shown()).toMatchObject({ state: 'leaving', error: null })
+  })
+
+  test('the revocation of a board that waits to leave needs no valid certificate, and ends its alarm', async () => {
+    const { context, db, look, alarms } = await leavingHub()
+    await look()
+    expect(await alarms()).toMatchObject([{ cleared_at: null }])
+    const revoke = () => db.transact((tx) => revokeHub(tx, context.runtime, 1))
+    expect(await revoke()).toEqual([])
+    const due = await db.kysely
+      .selectFrom('due_work')
+      .select('due_at')
+      .where('kind', '=', 'hub.leaving')
+      .executeTakeFirstOrThrow()
+    expect(Number(due.due_at)).toBe(context.runtime.clock.now())
+    await look()
+    expect(await alarms()).toMatchObject([{ cleared_at: expect.any(Number) as number }])
+    await expect(revoke()).rejects.toThrow('has no valid certificate')
+  })
+
+  test('a retired hub that waits to leave gets a further claim code of its number in the other cell', async () => {
     const { context, db, send, shown, answer, isRetired } = await leavingHub()
-    await expect(
-      db.transact((tx) => orderMove(tx, context, 1, { ...next, hub_id: 5, digest: '' })),
-    ).rejects.toThrow('is retired or revoked')
     await send()
     expect(await movesToOrder(context)).toMatchObject([{ hubId: 1, next: { code: next.code } }])
     expect(await eraseOrder(db.kysely, 1)).toEqual({ next: next.hub_id })

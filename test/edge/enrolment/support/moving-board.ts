@@ -10,8 +10,21 @@ import { openStore } from '../../../../edge/journal/store.ts'
 import { updateFiles } from '../../../../edge/update/files.ts'
 import { noCheckpoint } from '../../../../protocol/model/checkpoint.ts'
 import { silentLog, type Log } from '../../../../protocol/model/log.ts'
+import type { Clock } from '../../../../protocol/model/runtime.ts'
 import { demoHub } from '../../../support/demo-hub.ts'
 import { virtualClock } from '../../../world/clock.ts'
+
+/** Of the hub in the other cell, for 90 days until 2026-06-01. */
+const certificate = `-----BEGIN CERTIFICATE-----
+MIIBHzCBx6ADAgECAgEBMAoGCCqGSM49BAMCMBgxFjAUBgNVBAMTDWh1Yi0xMDAw
+MDAwMDEwHhcNMjYwMzAzMDAwMDAwWhcNMjYwNjAxMDAwMDAwWjAYMRYwFAYDVQQD
+Ew1odWItMTAwMDAwMDAxMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEgmyxgtW4
+E5Qu2suXxL2B+xRo4W5uM8M1nm4rAPUbvFgNGK24Yf+IAUc8z5y7ls/Za+sVyf5D
+G5UJIsLATYfEAKMCMAAwCgYIKoZIzj0EAwIDRwAwRAIgW8RMf5nzuBbjC0LnEhYA
+u4jxClVLqz3OqAKTtcgbMUACIBFQJOIJPSQLAKwFUAOytV17Bf5bM0wJ/+avhWLI
+RGCz
+-----END CERTIFICATE-----
+`
 
 export const next: Next = {
   order: 5,
@@ -21,7 +34,7 @@ export const next: Next = {
   answer: {
     hub_id: 100_000_001,
     name: 'Lobby',
-    certificate: 'the next certificate',
+    certificate,
     ca: 'the next authority',
     mqtt_url: 'mqtts://c1.example:8883',
     expires_at: '2026-06-01T00:00:00.000Z',
@@ -62,20 +75,24 @@ export function board({ isOrdered = true } = {}) {
   const place = { store, hardware: undefined }
   const errors: string[] = []
   const details: unknown[] = []
+  const warnings: string[] = []
   const log: Log = {
     ...silentLog,
     error(detail, message) {
       errors.push(message)
       details.push(detail)
     },
+    warn: (_, message) => void warnings.push(message),
   }
   return {
     store,
     paths,
     read,
     folder,
-    complete: (limits: { starts?: number } = {}) => completeMove(place, virtualClock(), log, limits),
+    complete: (limits: { starts?: number } = {}, clock: Pick<Clock, 'now'> = virtualClock()) =>
+      completeMove(place, clock, log, limits),
     errors,
+    warnings,
     details,
     log,
     /** Everything that the hub of the next cell uses. */
