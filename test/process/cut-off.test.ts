@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { filesOfTar } from '../../protocol/model/tar.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
@@ -51,8 +51,10 @@ beforeAll(async () => {
   client = createClient({ urls: plant.cloudUrls, runtime, tally })
   auditor = await createAuditor(plant, room)
   plant.start()
-  await untilItSells()
 }, 120_000)
+
+// The test before may have cut the hub off.
+beforeEach(untilItSells, 120_000)
 
 afterAll(async () => {
   await auditor.close()
