@@ -6,7 +6,7 @@ import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
 import { isToErase } from '../gateway/draining.ts'
-import { endMove, eraseOrder } from '../gateway/moves.ts'
+import { endMove, eraseOrder, LEAVING } from '../gateway/moves.ts'
 import { latestRoot, readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { schedule } from '../platform/work/queue.ts'
@@ -289,7 +289,7 @@ export async function shutOut(tx: Tx, random: Random, hubId: number, at: number)
   // The board must not get the claim code of another cell.
   await endMove(tx.q, hubId, 'the board was revoked')
   // Ends the alarm of a move that failed.
-  await schedule(tx, 'hub.leaving', hubId, at)
+  await schedule(tx, LEAVING, hubId, at)
   const left = { is_connected: 0, has_left: 1 } as const
   await tx.q.updateTable('hub_sessions').set(left).where('hub_id', '=', hubId).execute()
   // Publishes that the hub is offline.

@@ -17,7 +17,7 @@ export const enrolmentFiles = (store: string) => {
     /** The enrolment in another cell (`move.ts`), and a second copy when the board must leave (`erase.ts`). */
     next: at('enrolment.next.json'),
     moving: at('enrolment.moving.json'),
-    /** The enrolment in the former cell, until that knows that the board has left (`farewell.ts`). */
+    /** The enrolment in the former cell, until that cell refuses its login or a day has passed (`farewell.ts`). */
     former: at('enrolment.former.json'),
     /** Used if the setting HARDWARE is absent. */
     hardware: at('hardware.json'),

@@ -4,8 +4,9 @@ import type { Tx } from '../../platform/store/database.ts'
 import { readFridges } from './layout.ts'
 
 /**
- * Places from which nothing is sold although they may have stock. The owner blocks them (a disabled fridge), or the hub
- * does: a row is blocked, a cabinet's controller is silent, a fridge was too warm.
+ * The units that can be sold: SQL expressions for their numbers, in a row and of a product, and the blocked places. From a
+ * blocked place nothing is sold although it may have stock. The owner blocks it (a disabled fridge), or the hub does: a
+ * row is blocked, a cabinet's controller is silent, a fridge was too warm.
  */
 
 /** Stands for every shelf and row of a cabinet. */
@@ -76,8 +77,6 @@ export async function applyShelfState(
 export async function deleteShelfStates(tx: Tx, hubId: number): Promise<void> {
   await tx.q.deleteFrom('blocked_places').where('hub_id', '=', hubId).where('source', '=', 'hub').execute()
 }
-
-/** SQL expressions for numbers of units: in a row, and of a product for sale. */
 
 /** The movements since a count `c`, of everything that it counted or of one row of `stock_ledger`. */
 export const movedSince = sql<number>`coalesce((

@@ -1,7 +1,7 @@
 import { hubUser } from '../../../protocol/mqtt/topics.ts'
 import type { Moved, NextCell } from '../../../protocol/mqtt/session.ts'
 import { startDraining, UNTIL_IT_LEFT_MS } from '../../gateway/draining.ts'
-import { endMove } from '../../gateway/moves.ts'
+import { endMove, LEAVING } from '../../gateway/moves.ts'
 import { clearAlarm, latestAlarm, raiseAlarm, type Incident } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -178,8 +178,6 @@ export const noteMoved = (
     })
   })
 
-/** Due work: a retired hub may not have left for its cell yet. */
-const LEAVING = 'hub.leaving'
 /** Usually a hub leaves within seconds. */
 const LEAVE_MS = 600_000
 

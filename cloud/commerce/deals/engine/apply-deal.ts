@@ -96,7 +96,7 @@ export function applyDeal(deal: Deal, cart: Cart, buyer: Buyer, free: Units): Ap
 }
 
 /**
- * The numbers of applications to try for a deal whose triggers could be met `most` times. A unit cannot both meet a
+ * The numbers of applications to try, if the triggers of the deal could be met `most` times. A unit cannot both meet a
  * trigger and be free, so more of one means less of the other. Tries the number at which every reward is complete, and
  * one more for the rest; for a reward of all units one application is best.
  */

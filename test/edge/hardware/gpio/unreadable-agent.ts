@@ -4,9 +4,8 @@ import { silentLog } from '../../../../protocol/model/log.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
 
 /**
- * Runs where `/sys/class/gpio` is an empty, writable folder. Tries for half an hour to open a pin whose value cannot be
- * read, one that cannot be watched, and one whose level cannot be inverted. Prints the lines that failed, and the pins'
- * files that are still open.
+ * Runs where `/sys/class/gpio` is an empty, writable folder. The kernel refuses to read pin 1, to watch pin 2, and to
+ * invert pin 3. Tries for half an hour to open them. Prints the lines that failed, and the pins' files that are still open.
  */
 const root = '/sys/class/gpio'
 
