@@ -2,11 +2,11 @@ import type { ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { problemsOf, valueOf } from '../support/exposition.ts'
 import { startEdge, type EdgeProgram } from '../support/edge-program.ts'
-import { commandOf } from '../support/programs.ts'
+import { compiledFolder } from '../support/programs.ts'
 import { statusInHttp10 } from '../support/raw-http.ts'
 
 const children = new Set<ChildProcess>()
@@ -55,8 +55,7 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     expect(await state.json()).toMatchObject({ health: { bins: [{ bin_number: 1, status: 'offline' }] } })
     expect((await fetch(`${await url}/api/state`)).status).toBe(401)
     // A tree without built pages has none; a tree in which the demo ran has them.
-    const [, main = ''] = commandOf('edge/main')
-    const isBuilt = existsSync(join(dirname(main), 'local-api/assets/index.html'))
+    const isBuilt = existsSync(join(compiledFolder(), 'edge/local-api/assets/index.html'))
     expect(await (await fetch(await url)).text()).toEqual(
       isBuilt
         ? expect.stringContaining('<title>Larder hub</title>')
