@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { appendEvent } from '../../cloud/events/append-event.ts'
 import { addEndpoint } from '../../cloud/events/webhooks/endpoints.ts'
 import { openDatabase, type CloudDatabase } from '../../cloud/platform/store/database.ts'
@@ -47,7 +47,11 @@ const times = new Map<string, number>()
 const bodies = new Map<string, string>()
 const wrong: string[] = []
 
-beforeAll(async () => {
+// A second try has a database and a receiver of its own: a second webhook would receive the events of the first try too.
+beforeEach(async () => {
+  times.clear()
+  bodies.clear()
+  wrong.length = 0
   folder = mkdtempSync(join(tmpdir(), 'larder-webhook-kill-'))
   const url = process.env['TEST_POSTGRES_URL']
   server = url === undefined ? undefined : await createPostgresDatabase(url, runtime)
@@ -76,7 +80,7 @@ beforeAll(async () => {
   cloud = mortalCloud({ folder, databaseUrl, port, mqttPort, clock })
 }, 120_000)
 
-afterAll(async () => {
+afterEach(async () => {
   await cloud.stop()
   receiver.closeAllConnections()
   receiver.close()
