@@ -12,6 +12,7 @@ export interface MortalCloudOptions {
 
 /** The real cloud program, which dies at a chosen checkpoint and is restarted. */
 export interface MortalCloud {
+  /** Resolves when it is ready, or has died at its checkpoint before. */
   start(environment?: Readonly<Record<string, string>>): Promise<void>
   /** The checkpoint at which it died since its last start; undefined while it lives. */
   diedAt(): string | undefined
@@ -53,7 +54,7 @@ export function mortalCloud({ folder, databaseUrl, port, mqttPort, clock }: Mort
     for (const stream of [child.stdout, child.stderr])
       stream!.on('data', (chunk: Buffer) => (output += chunk.toString()))
     child.once('exit', () => (isGone = true))
-    for (let waited = 0; !output.includes('cloud is ready'); waited += POLL_MS) {
+    for (let waited = 0; !/cloud is ready|^died at /m.test(output); waited += POLL_MS) {
       if (isGone || waited > READY_MS) throw new Error(`the cloud does not start:\n${output}`)
       await sleep(clock, POLL_MS)
     }
