@@ -14,10 +14,10 @@ export const enrolmentFiles = (store: string) => {
     enrolment: at('enrolment.json'),
     /** An exchange of a claim code. It is kept until its answer is installed, or the cloud has refused it. */
     attempt: at('enrolment.attempt.json'),
-    /** The enrolment in another cell (`move.ts`), and a second copy when the board must leave (`erase.ts`). */
+    /** The enrolment in another cell (`move.ts`), and a second copy when the board must leave (`leave.ts`). */
     next: at('enrolment.next.json'),
     moving: at('enrolment.moving.json'),
-    /** The enrolment in the former cell, until that cell refuses its login or a day has passed (`farewell.ts`). */
+    /** The enrolment in the former cell, until that cell refuses it or a day has passed (`farewell.ts`). */
     former: at('enrolment.former.json'),
     /** Used if the setting HARDWARE is absent. */
     hardware: at('hardware.json'),

@@ -4,7 +4,7 @@ import type { Log } from '../../protocol/model/log.ts'
 import { backoffMs, sleep, type Runtime } from '../../protocol/model/runtime.ts'
 import { DAY_MS } from '../../protocol/model/times.ts'
 import { problemOf } from '../../protocol/model/system-error.ts'
-import { isLoginRefused } from '../../protocol/mqtt/connection-problem.ts'
+import { isCertificateRevoked, isLoginRefused } from '../../protocol/mqtt/connection-problem.ts'
 import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import { upTopic } from '../../protocol/mqtt/topics.ts'
 import { textIfThere } from '../is-there.ts'
@@ -45,7 +45,7 @@ export interface FarewellOptions {
 }
 
 /**
- * Reports to the former cell that this board has left it, until that cell refuses its login, or for a day. Then erases the former
+ * Reports to the former cell that this board has left it, until that cell refuses it, or for a day. Then erases the former
  * enrolment. A broker that has taken the report may lose it.
  */
 export async function reportLeft(
@@ -61,7 +61,7 @@ export async function reportLeft(
         transport.publish(upTopic(former.hubId, 'erased'), '{}'),
       )
       // The former cell refuses a board that it knows to have left.
-      if (reason !== undefined && isLoginRefused(reason)) break
+      if (reason !== undefined && (isLoginRefused(reason) || isCertificateRevoked(reason))) break
       if (reason !== undefined)
         log.warn({ hub: former.hubId, reason }, 'the former cell does not know yet that this board has left')
       const now = cloudTime()

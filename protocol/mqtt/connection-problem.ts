@@ -33,6 +33,14 @@ export class ConnectionProblem extends Error {
 export const isLoginRefused = (reason: string): boolean => reason.startsWith(LOGIN_TEXT) || LOGIN.test(reason)
 const LOGIN_TEXT = 'the broker refuses this user name or password'
 
+/**
+ * Whether the broker refused the client's certificate because it is revoked. Other refusals of a certificate may pass: Mosquitto
+ * refuses every certificate as expired while its list of revoked ones is too old.
+ */
+export const isCertificateRevoked = (reason: string): boolean =>
+  reason.startsWith(`the broker ${REFUSES}: ${certificateAlerts['CERTIFICATE_REVOKED']}`)
+const REFUSES = 'refuses the client certificate'
+
 export function connectionProblem(error: Error, peer = broker): string {
   const fields = error as Fields
   // Node tries each address of a name and reports all failures together.
@@ -63,7 +71,7 @@ function wordsOf(
   { name, place, peer }: { name: string; place: string; peer: Peer },
 ): string | undefined {
   const alert = certificateAlerts[ALERT.exec(code)?.[1] ?? '']
-  if (alert !== undefined) return `the ${peer.name} refuses the client certificate: ${alert}`
+  if (alert !== undefined) return `the ${peer.name} ${REFUSES}: ${alert}`
   switch (code) {
     case 'ENOTFOUND':
       return `the name ${name} is unknown: check ${peer.setting} and the name server (DNS)`

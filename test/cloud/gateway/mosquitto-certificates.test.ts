@@ -11,6 +11,7 @@ import { CLOCK_TOLERANCE_MS } from '../../../cloud/gateway/lost-certificates.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { mqttTransport } from '../../../edge/sync/mqtt-transport.ts'
 import { sleep } from '../../../protocol/model/runtime.ts'
+import { isCertificateRevoked } from '../../../protocol/mqtt/connection-problem.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { loadX509, P256, privatePem } from '../../../protocol/x509.ts'
 import { onPath } from '../../support/on-path.ts'
@@ -98,7 +99,7 @@ async function world({ isRotated = false } = {}) {
     return { serial, user: `hub-${hubId}`, client: { cert, key: await privatePem(keys.privateKey) } }
   }
   type Certified = Awaited<ReturnType<typeof certify>>
-  /** Opens a session with a certificate. `ended` resolves when the session ends. */
+  /** Opens a session with a certificate. `ended` resolves when the session ends, `reason` to its reason. */
   function open({ user, client }: Certified) {
     const transportOf = mqttTransport({
       urls: [`mqtts://127.0.0.1:${port}`],
@@ -110,13 +111,16 @@ async function world({ isRotated = false } = {}) {
     })
     let end = (_isOpen: false): void => {}
     const ended = new Promise<false>((resolve) => (end = resolve))
+    let explain = (_why: string): void => {}
+    const reason = new Promise<string>((resolve) => (explain = resolve))
     const admitted = new Promise<boolean>((resolve) => {
       const transport = transportOf(
         { subscribe: [] },
         {
           onConnect: () => void transport.publish(`larder/v1/${user}/up/entries`, '{}').then(resolve),
-          onDisconnect() {
+          onDisconnect(why) {
             end(false)
+            explain(why)
             resolve(false)
           },
           onMessage: () => {},
@@ -124,7 +128,7 @@ async function world({ isRotated = false } = {}) {
       )
       onTestFinished(() => transport.close())
     })
-    return { admitted, ended }
+    return { admitted, ended, reason }
   }
   const isAdmitted = (certified: Certified) => open(certified).admitted
   return { db, authorities, ordered, endSession, reload, certify, open, isAdmitted }
@@ -158,6 +162,9 @@ service('mosquitto')(
     await expect.poll(() => endSession().catch(() => 'again'), { timeout: 20_000 }).toEqual({ next: null })
     expect(await last.ended).toBe(false)
     expect(await isAdmitted(first)).toBe(false)
+    // The reason may be lost with the connection.
+    const isKnownAsRevoked = async () => isCertificateRevoked(await open(first).reason)
+    await expect.poll(isKnownAsRevoked, { timeout: 20_000 }).toBe(true)
     expect([...new Set(ordered)]).toEqual([1])
 
     // A new board of the hub keeps its session.

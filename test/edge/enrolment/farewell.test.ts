@@ -33,7 +33,7 @@ function arrived() {
         const reason = answer()
         let told: unknown
         if (reason === undefined)
-          await act!({
+          await act({
             publish(topic, payload) {
               told = [topic, payload]
               return Promise.resolve(true)
@@ -69,6 +69,22 @@ service('openssl')(
     expect(isThere()).toBe(false)
     await start()
     expect(visits).toHaveLength(3)
+  },
+)
+
+service('openssl')(
+  'a board ends its reports when the former broker refuses its certificate as revoked, and repeats them when that refuses it as expired',
+  async () => {
+    const { runtime, answers, visits, start, isThere } = arrived()
+    const refuses = 'the broker refuses the client certificate: '
+    answers(
+      `${refuses}it has expired (ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED)`,
+      `${refuses}it is revoked (ERR_SSL_SSLV3_ALERT_CERTIFICATE_REVOKED)`,
+    )
+    const reported = start()
+    await runtime.clock.pass(600_000)
+    await reported
+    expect([visits.length, isThere()]).toEqual([2, false])
   },
 )
 

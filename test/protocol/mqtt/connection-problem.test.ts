@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest'
-import { connectionProblem, isLoginRefused } from '../../../protocol/mqtt/connection-problem.ts'
+import {
+  connectionProblem,
+  isCertificateRevoked,
+  isLoginRefused,
+} from '../../../protocol/mqtt/connection-problem.ts'
 
 const error = (message: string, fields: object = {}): Error => Object.assign(new Error(message), fields)
 
@@ -53,6 +57,17 @@ test.each([
   ],
 ])('the error %s of an enrolment names the cloud and its option, not the broker: %s', (problem, words) => {
   expect(connectionProblem(problem, { name: 'cloud', setting: '--cloud' })).toBe(words)
+})
+
+test('a certificate that is refused as revoked is recognised by its error, and an expired certificate is not', () => {
+  for (const version of ['SSLV3', 'SSL/TLS']) {
+    const alert = (name: string) =>
+      connectionProblem(error('alert', { code: `ERR_SSL_${version}_ALERT_CERTIFICATE_${name}` }))
+    expect([isCertificateRevoked(alert('REVOKED')), isCertificateRevoked(alert('EXPIRED'))]).toEqual([
+      true,
+      false,
+    ])
+  }
 })
 
 test('a refused login is recognised by its error message', () => {
