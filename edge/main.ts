@@ -112,7 +112,7 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const diagnoser = diagnoserOf(config, { log, clock, lines, recent, certificates }, () => resident)
   // The supervisor starts the service again. The delay lets the answer be sent first.
   const restart = (): void => void clock.after(RESTART_MS, () => stop('restart'))
-  const state: MoveState = { isEnrolling: false }
+  const state: MoveState = {}
   const parts = { runtime, log, certificates, restart, desired, state, resident: () => resident }
   const open = hubTransport(config, parts)
   const resident: Resident = new Resident({
@@ -279,11 +279,11 @@ function hubTransport(
   const hub = { config, desired, core: () => resident().core(), outbox: () => resident().hub().outbox }
   // The next start compares with its clock.
   const now = (): number => Math.max(resident().cloudTime().estimate ?? 0, runtime.clock.now())
-  const erase = { hubId, store, log, state, now, restart, reasonToWait: () => reasonToWait(hub) }
+  const leave = { hubId, store, log, runtime, state, now, restart, reasonToWait: () => reasonToWait(hub) }
   const move = (next: NextCell): Promise<string> => moveByProgram(next, config.description)
   return moving(
     { hubId, store, log, state, reasonToStay: () => reasonToStay(hub), enrol: move },
-    erasing(erase, renewal ? renewal.over(open) : open),
+    erasing(leave, renewal ? renewal.over(open) : open),
   )
 }
 

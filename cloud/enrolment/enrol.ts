@@ -5,7 +5,7 @@ import type { Random, Runtime } from '../../protocol/model/runtime.ts'
 import { hubUser } from '../../protocol/mqtt/topics.ts'
 import type { CertificateAnswer, CertificateRequest } from '../../protocol/mqtt/session.ts'
 import { loadX509, type Pkcs10CertificateRequest, type PublicKey } from '../../protocol/x509.ts'
-import { isToErase } from '../gateway/draining.ts'
+import { isToErase, maySpeak } from '../gateway/draining.ts'
 import { endMove, eraseOrder, LEAVING } from '../gateway/moves.ts'
 import { latestRoot, readDesired } from '../gateway/desired-state.ts'
 import { ApiError } from '../platform/api-error.ts'
@@ -204,7 +204,7 @@ const lockAuthority = async (tx: Tx, { id }: Authority): Promise<boolean> =>
 const MAX_RENEWALS = 10
 
 /**
- * Signs the next certificate of an enrolled hub. The former one stays valid until its end: the answer may be lost, and the hub
+ * Signs the next certificate of an enrolled hub that may communicate. The former one stays valid until its end: the answer may be lost, and the hub
  * asks again. Null if the hub has no valid certificate, or got its latest one a short time ago. A hub that lacks an authority
  * first receives the authorities: it must not get a certificate before it trusts the authority of its broker. An older hub does
  * not report what it trusts, and stays with its authority.
@@ -217,6 +217,9 @@ export async function renewCertificate(
 ): Promise<CertificateAnswer | null> {
   const { db, runtime, settings, log } = context
   const now = runtime.clock.now()
+  // A broker of another make may accept a revoked certificate, and a hub that moves trusts this answer (SPEC §2).
+  const hub = db.kysely.selectFrom('hubs').select('id').where('id', '=', hubId)
+  if (!(await hub.where((eb) => maySpeak(eb, now)).executeTakeFirst())) return null
   const authorities = await openAuthorities(context)
   const trusted = bundleOf(authorities) + (brokerCa() ?? '')
   if (ca !== undefined && ca !== authoritiesDigest(trusted)) return { ca: trusted }

@@ -12,9 +12,10 @@ import { Sqlite } from '../journal/sqlite-driver.ts'
 import { lockStore } from '../journal/store-lock.ts'
 import { updateFiles } from '../update/files.ts'
 import { enrolmentFiles, nextKey, type HubPlace } from './enrolment.ts'
-import { erasePage, unreadFile } from './erase.ts'
+import { erasePage } from './erase.ts'
 import { keepForFarewell } from './farewell.ts'
 import { install, readLeaving } from './install.ts'
+import { unreadFile } from './leave.ts'
 
 /**
  * Starts that cannot read the former journal before it counts as damaged. The supervisor starts the service again after a second,
@@ -28,7 +29,7 @@ export class MoveFailed extends Error {}
 
 /**
  * Completes a move to another cell, before anything else reads the files: the cloud has ordered this board to leave
- * (`erase.ts`). Only the process that may use the journal does it.
+ * (`leave.ts`). Only the process that may use the journal does it.
  */
 export function completeMove(
   place: HubPlace,
@@ -77,7 +78,7 @@ function complete(place: HubPlace, { now, log, starts }: { now: number; log: Log
     )
   const { answer, former_hub_id } = found
   const former = `${store}.former`
-  // The order to leave has removed an older journal (`erase.ts`).
+  // The order to leave has removed an older journal (`leave.ts`).
   const hasBegun = [former, `${former}-wal`, `${former}-shm`].some(isThere)
   if (!hasBegun && Date.parse(answer.expires_at) <= now) {
     // The board was off for long. Its login in the former cell lasts until it has left, and it gets another code there.

@@ -7,7 +7,7 @@ import type { NextCell } from '../../protocol/mqtt/session.ts'
 import { enrolledBy, exchange, type Enrolled } from './enrol.ts'
 import { enrolmentFiles, readEnrolment, type HubPlace } from './enrolment.ts'
 import { readAttempt, readNext, requireReplaceable, type Answer, type Next } from './install.ts'
-import { visitBroker } from './visit-broker.ts'
+import { askNextCell } from './visit-broker.ts'
 
 export interface PrepareMoveOptions {
   place: HubPlace
@@ -15,15 +15,15 @@ export interface PrepareMoveOptions {
   /** The hardware description that the hub uses now. */
   description: HardwareDescription
   runtime: Runtime
-  tryBroker?: typeof signIn
+  ask?: typeof askNextCell
 }
 
 /**
- * Enrols this board in another cell, beside its present enrolment, and tries the broker there (MQTT SPEC §2). So a wrong code or
- * address costs nothing. A repetition with the same code uses no code again, and tries the broker again. Throws a sentence.
+ * Enrols this board in another cell, beside its present enrolment, and asks that cell over its broker (MQTT SPEC §2). So a wrong code
+ * or address costs nothing. A repetition with the same code uses no code again, and asks again. Throws a sentence.
  */
 export async function prepareMove(options: PrepareMoveOptions): Promise<Enrolled> {
-  const { place, next, runtime, description, tryBroker = signIn } = options
+  const { place, next, runtime, description, ask = askNextCell } = options
   const { order, code, cloud } = next
   const former = readEnrolment(place.store)
   if (!former) throw new Error('this board is not enrolled')
@@ -35,14 +35,15 @@ export async function prepareMove(options: PrepareMoveOptions): Promise<Enrolled
   const { key, answer } = isAgain ? earlier : await exchange({ cloud, code, store: place.store, runtime })
   try {
     requireSameHub(answer, { next, formerHubId: former.hubId, description })
-    await tryBroker(key, answer, runtime)
+    const reason = await ask({ key, answer }, runtime)
+    if (reason !== undefined) throw new Error(reason)
   } catch (error) {
     // A retired hub needs the earlier enrolment to leave. After an exchange its certificate is revoked.
     if (!isAgain) files.rmSync(path, { force: true })
     throw error
   }
   replaceText(path, JSON.stringify({ order, code, key, former_hub_id: former.hubId, answer } satisfies Next))
-  // The broker has accepted this enrolment, so the other cell has not used the code of a later attempt.
+  // The other cell accepts this enrolment, so it has not used the code of a later attempt.
   if (readAttempt(attempt)?.code !== code) files.rmSync(attempt, { force: true })
   return enrolledBy(answer)
 }
@@ -61,11 +62,4 @@ function requireSameHub(
   // The hub would start there with a description that it has never tried, and could not return.
   if (!isDeepStrictEqual({ ...HardwareDescription.parse(hardware), hubId: formerHubId }, description))
     throw new Error('the hardware description in the next cell differs from the one that this hub uses')
-}
-
-/** Signs in at the next broker once. Throws a sentence if that fails. */
-async function signIn(key: string, answer: Answer, runtime: Runtime): Promise<void> {
-  const { mqtt_url: mqttUrl, hub_id: hubId, certificate: cert, ca } = answer
-  const reason = await visitBroker({ hubId, mqttUrl, cert, key, ca }, runtime)
-  if (reason !== undefined) throw new Error(`the broker ${mqttUrl} refuses the hub: ${reason}`)
 }

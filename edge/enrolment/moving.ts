@@ -12,18 +12,22 @@ import { enrolmentFiles } from './enrolment.ts'
  *
  * 1. This file takes the order. The hub checks whether it may leave (`reason-to-stay.ts`).
  * 2. `move.ts` enrols the board there, beside its present enrolment. The hub stays in service, and reports the result.
- * 3. The cloud retires the hub, and orders it to leave (`erase.ts`). The hub checks again, and reports why it must wait.
+ * 3. The cloud retires the hub, and orders it to leave (`leave.ts`). The hub checks again, asks the next cell whether it still takes it,
+ *    and reports why it must wait.
  * 4. The next start changes journal and enrolment (`complete-move.ts`).
  * 5. The board reports to the former cell that it has left (`farewell.ts`).
  */
 
-/** The steps 2 and 3 share it: a hub does not leave while it enrols again, because that revokes its earlier certificate there. */
+/** The steps 2 and 3 share it. */
 export interface MoveState {
-  isEnrolling: boolean
+  /** Only one runs at a time: an enrolment revokes the earlier certificate there. */
+  step?: 'enrols' | 'asks' | undefined
   /** The order that failed last. The cloud repeats an order until it has the answer; the other cell is not asked again. */
   failed?: { order: number; error: string } | undefined
   /** Why the retired hub has not left yet. */
   waits?: string | undefined
+  /** The last answer of the next cell, if it did not take the hub with this certificate. It counts until then, in monotonic time. */
+  refused?: { certificate: string; reason: string; until: number } | undefined
 }
 
 export interface MovingOptions {
@@ -53,6 +57,7 @@ export function moving(
       await enrol(next)
       state.failed = undefined
       state.waits = undefined
+      state.refused = undefined
       // Time has passed.
       return reasonToStay()
     } catch (error) {
@@ -65,13 +70,14 @@ export function moving(
     async function take(next: NextCell): Promise<void> {
       if (next.order < latest) return log.warn({ order: next.order }, 'an outdated order to move is ignored')
       latest = next.order
-      if (state.isEnrolling) return
+      // The cloud repeats its order.
+      if (state.step !== undefined) return
       const { order, hub_id, cloud } = next
       if (isThere(enrolmentFiles(store).moving))
         return log.warn({ order }, 'an order to move is ignored: this board leaves for another cell')
-      state.isEnrolling = true
+      state.step = 'enrols'
       const error = await attempt(next)
-      state.isEnrolling = false
+      state.step = undefined
       if (error === undefined) log.info({ cloud, as: hub_id }, 'this board is enrolled in another cell')
       else log.warn({ cloud, as: hub_id, error }, 'this board does not move to another cell')
       await transport.publish(upTopic(hubId, 'moved'), JSON.stringify({ order, hub_id, error }))

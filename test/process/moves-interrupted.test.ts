@@ -11,7 +11,7 @@ import { operate } from './chaos/operator.ts'
 const { clock } = systemRuntime()
 
 service('openssl')(
-  'a hub moves in spite of a silent broker, a reason to wait after its retirement, a former cell that is not reached and kills at any moment, and its former cell shows each state',
+  'a hub moves in spite of a silent broker, a reason to wait after its retirement, a revocation in the other cell, a former cell that is not reached and kills at any moment, and its former cell shows each state',
   async () => {
     const installation = await enrolledInstallation()
     const { plant, room, line, becomes, failures } = installation
@@ -55,7 +55,7 @@ service('openssl')(
       await order()
       const { state, error } = await answered()
       expect(state).toBe('failed')
-      return error!.includes('the broker mqtts:')
+      return error!.includes('does not take this hub (mqtts:')
     })
     one.line.clearFaults()
 
@@ -84,9 +84,26 @@ service('openssl')(
     await becomes('the page has the reason again', async () => (await page()).waits_to_leave === reason)
     expect(await shown()).toEqual(expect.objectContaining({ state: 'leaving', error: reason }))
 
-    // The former cell is not reached when the hub arrives.
+    // Its enrolment in the other cell is revoked meanwhile.
+    await one.larder('hubs', 'revoke', '100000001')
     expect(await hold(false)).toBe(true)
-    await expect.poll(() => isThere('moving'), { timeout: WAIT_MS, interval: 5 }).toBe(true)
+    const refusal = 'the other cell does not take this hub'
+    await becomes(
+      'the former cell knows that the other one refuses the hub',
+      async () => (await shown()).error?.startsWith(refusal) === true,
+    )
+    expect([(await shown()).state, isThere('moving')]).toEqual(['leaving', false])
+    expect((await page()).waits_to_leave).toContain(refusal)
+    const { claim_code: another } = await one.larder<{ claim_code: string }>(
+      'hubs',
+      'claim-code',
+      '100000001',
+    )
+    writeFileSync(codes, another)
+
+    // The former cell is not reached when the hub arrives.
+    const leaves = expect.poll(() => isThere('moving'), { timeout: WAIT_MS, interval: 5 }).toBe(true)
+    await Promise.all([leaves, order()])
     line.cut()
     line.bar()
     await expect

@@ -6,6 +6,7 @@ import type { CertificateAnswer } from '../../../protocol/mqtt/session.ts'
 import { virtualRuntime } from '../../world/clock.ts'
 import { testContext } from '../../world/context.ts'
 import { emptySqlite } from '../../world/database.ts'
+import { seedHub } from '../../world/seeds.ts'
 
 async function world() {
   const underWay = new Set<Promise<void>>()
@@ -14,8 +15,10 @@ async function world() {
     virtualRuntime(),
     { underWay },
   )
+  const most = context.settings.hubCertificatesAtOnce
+  for (let hubId = 1; hubId <= 3 * most; hubId += 1) await seedHub(context.db, hubId)
   const { certificateRequested } = certificateRequests({ brokerCa: () => undefined })
-  return { underWay, context, certificateRequested, most: context.settings.hubCertificatesAtOnce }
+  return { underWay, context, certificateRequested, most }
 }
 
 test('the cloud answers a few requests for certificates at once, each hub once, and all of them', async () => {

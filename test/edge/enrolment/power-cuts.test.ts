@@ -15,6 +15,7 @@ import { seededChance } from '../../simulation/chance.ts'
 import { makeAuthority } from '../../support/certificate.ts'
 import { demoHub } from '../../support/demo-hub.ts'
 import { service } from '../../support/services.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 import { PowerCut } from '../../world/update-board.ts'
 import { cutPower, startDisk } from '../update/mortal-disk.ts'
 import { board, next } from './support/moving-board.ts'
@@ -34,8 +35,9 @@ function orderToLeave({ store, log }: ReturnType<typeof board>): Promise<boolean
         store,
         log,
         now: () => 0,
+        runtime: virtualRuntime(),
+        ask: () => Promise.resolve(undefined),
         state: {
-          isEnrolling: false,
           set waits(_: string) {
             resolve(false)
           },
@@ -122,7 +124,7 @@ service('openssl')(
           next: { order: 5, cloud, hub_id: next.answer.hub_id, code: next.code },
           description: { ...demoHub, hubId: 1 },
           runtime: systemRuntime(),
-          tryBroker: () => Promise.resolve(),
+          ask: () => Promise.resolve(undefined),
         })
       const disk = startDisk(folder, [])
       disk.cutAfter = cutAfter

@@ -65,7 +65,7 @@ async function board(answers: object[]) {
         next: { order, cloud, hub_id: 100_000_001, code },
         description,
         runtime: systemRuntime(),
-        tryBroker: () => (refusal === undefined ? Promise.resolve() : Promise.reject(new Error(refusal))),
+        ask: () => Promise.resolve(refusal),
       }),
   }
 }
