@@ -4,6 +4,7 @@ import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { numbersIn } from '../../platform/store/recordset.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
+import { readPaymentStatus } from './payment-status.ts'
 import { parseBins, type ItemRow, type OrderRow } from './order-rows.ts'
 import { cartLines, priceCart } from './price-cart.ts'
 import { queuePlace, type QueuePlace } from './queue-position.ts'
@@ -17,11 +18,15 @@ export async function viewOrder(q: Queries, context: CloudContext, order: OrderR
   return view!
 }
 
-/** A sold order with its status at a time, but with the present state of its lines and its money. */
+/**
+ * An order with its status at a time, but with the present state of its lines and its money. If it was never sold (its
+ * money came late), it has no lines and zero totals: a cart is private to its customer.
+ */
 export async function viewStation(q: Queries, context: CloudContext, station: OrderRow): Promise<Order> {
-  const [items, place] = await Promise.all([itemsOf(q, [station.id]), queuePlace(q, station)])
-  const { payment_status } = items[0]!
-  return view(context, { ...station, payment_status }, frozen(station, items), place)
+  const isSold = station.queued_at !== null
+  const [items, place] = await Promise.all([isSold ? itemsOf(q, [station.id]) : [], queuePlace(q, station)])
+  const payment_status = items[0]?.payment_status ?? (await readPaymentStatus(q, station.id))
+  return view(context, { ...station, payment_status }, isSold ? frozen(station, items) : nothing, place)
 }
 
 /** The same for several orders, at hardly more cost. Carts are computed one by one, but a user has few of them. */
@@ -81,6 +86,12 @@ interface Contents {
   items: OrderItem[]
   totals: Totals
   deals: Order['deals']
+}
+
+const nothing: Contents = {
+  items: [],
+  totals: { total_price_original: 0, total_price_discounted: 0, tax_total: 0, total: 0 },
+  deals: [],
 }
 
 /** The present prices of a cart. */

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { Order } from '../../../../protocol/contract/consumer-orders.ts'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
+import { setItem } from '../../../../cloud/commerce/orders/cart.ts'
 import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
@@ -8,7 +10,7 @@ import { receiveWebhook } from '../../../../cloud/commerce/payments/webhook.ts'
 import type { Tx } from '../../../../cloud/platform/store/database.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../../world/shop.ts'
-import { SECRET, sendEvent } from '../../support/webhooks.ts'
+import { deliver, SECRET, sendEvent } from '../../support/webhooks.ts'
 
 const MINUTE = 60_000
 
@@ -29,6 +31,24 @@ async function abandoned(shop: Shop, again: boolean): Promise<{ id: number; ref:
     await shop.work.drain()
   }
   return { id, ref }
+}
+
+/** A cart again: its payment (271 cents) failed, but its customer can still complete it. */
+async function declined(shop: Shop, method = 'pm_card_authenticationRequired') {
+  const userId = await shop.customer()
+  const { id } = await shop.cart(userId, { 1: 1 })
+  const given = await pay(shop.services, { userId, orderId: id, method })
+  const ref = given.payment_id
+  await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+  expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
+  const empty = () => setItem(shop.context, { userId, orderId: id }, { productId: 1, quantity: 0 })
+  return { id, ref, given, empty }
+}
+
+/** The orders in the events of a type, as integrators get them. */
+async function published({ context }: Shop, type: 'order.refunded' | 'payment.disputed'): Promise<Order[]> {
+  const rows = await context.db.kysely.selectFrom('events').select('data').where('type', '=', type).execute()
+  return rows.map(({ data }) => Order.parse(JSON.parse(data)))
 }
 
 /** The processor took the money nevertheless, and reports it. */
@@ -92,12 +112,7 @@ onEachProcessor('late payments', (open) => {
 
   test('a failed payment that its customer completes later is refunded, even without an event', async () => {
     const shop = await open()
-    const userId = await shop.customer()
-    const { id } = await shop.cart(userId, { 1: 1 })
-    const method = 'pm_card_authenticationRequired'
-    const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
-    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
-    expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
+    const { id, ref } = await declined(shop)
     await shop.bank.take(ref)
     await shop.work.drain()
     expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
@@ -107,13 +122,41 @@ onEachProcessor('late payments', (open) => {
     expect((await shop.order(id)).processing_status).toBe(S.NEW)
   })
 
+  test.each(['keeps', 'empties'])(
+    'late money is refunded although its customer %s the cart, and its event does not show the cart',
+    async (what) => {
+      const shop = await open()
+      const { id, ref, empty } = await declined(shop)
+      if (what === 'empties') await empty()
+      await shop.bank.take(ref)
+      await shop.work.drain()
+      expect(await shop.refunds(id)).toMatchObject([
+        { reason: 'late_payment', amount: 271, status: 'succeeded' },
+      ])
+      expect(await published(shop, 'order.refunded')).toMatchObject([
+        { order_id: id, payment_status: 'refunded', items: [], deals: [], total_price_original: 0, total: 0 },
+      ])
+    },
+  )
+
+  test('a dispute of late money of a cart that its customer has emptied is booked, and raises its alarm', async () => {
+    const shop = await open()
+    const { id, ref, empty } = await declined(shop)
+    await empty()
+    await shop.bank.take(ref)
+    await shop.bank.dispute(ref)
+    await deliver(shop)
+    await shop.work.drain()
+    expect(await shop.refunds(id)).toMatchObject([{ reason: 'dispute', amount: 271, status: 'succeeded' }])
+    expect(await published(shop, 'payment.disputed')).toMatchObject([{ order_id: id, items: [], total: 0 }])
+    expect(await shop.context.db.kysely.selectFrom('alarms').select(['kind', 'subject']).execute()).toEqual([
+      { kind: 'payment_disputed', subject: `order ${id}` },
+    ])
+  })
+
   test('a failed payment is cancelled at the processor too, so that it cannot succeed late', async () => {
     const shop = await open()
-    const userId = await shop.customer()
-    const { id } = await shop.cart(userId, { 1: 1 })
-    const method = 'pm_card_authenticationRequired'
-    const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
-    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
+    const { id } = await declined(shop)
     await shop.work.drain()
     expect(await shop.bank.intents()).toMatchObject([{ status: 'canceled' }])
     expect(await shop.payments(id)).toMatchObject([{ status: 'failed' }])
@@ -121,14 +164,9 @@ onEachProcessor('late payments', (open) => {
 
   test('a failed payment that was at its bank, and that its customer completes later, is refunded', async () => {
     const shop = await open()
-    const userId = await shop.customer()
-    const { id } = await shop.cart(userId, { 1: 1 })
-    const given = await pay(shop.services, { userId, orderId: id, method: 'pm_usBankAccount' })
+    const { ref, given } = await declined(shop, 'pm_usBankAccount')
     // With this secret its customer can try another card.
     expect(given).toMatchObject({ status: 'processing', client_secret: expect.stringContaining('secret') })
-    const { payment_id: ref } = given
-    await sendEvent(shop, { id: 'evt_failed', type: 'payment_intent.payment_failed', object: { id: ref } })
-    expect(await shop.order(id)).toMatchObject({ processing_status: S.NEW, payment_status: 'failed' })
     await shop.bank.take(ref)
     await shop.work.drain()
     expect(await shop.bank.intents()).toMatchObject([{ amount: 271, refunded: 271 }])
