@@ -107,13 +107,35 @@ export function readConfig(
   }
 }
 
+/** The part of the configuration that locking the doors needs. */
+export type LockConfig = Pick<EdgeConfig, 'store' | 'gpio'> & { hardware: Pick<HardwareDescription, 'gpio'> }
+
+/**
+ * Reads only the settings that locking the doors needs, because any other one may be wrong. Undefined if these cannot be read.
+ */
+export function readLockConfig(
+  args: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): LockConfig | undefined {
+  const { hardware, store, gpio } = edgeSettings
+  const read = (desired?: Overrides['settings']) =>
+    readProgram({ hardware, store, gpio }, USAGE, args, environment, desired, true)
+  const own = read()
+  if (own.kind !== 'settings') return undefined
+  const overrides = new DesiredStates(own.settings.store).overrides()
+  const used = read(overrides.settings)
+  if (used.kind !== 'settings') return undefined
+  const description = hardwareOf(overrides, used.settings, [])
+  return description && { store: used.settings.store, gpio: used.settings.gpio, hardware: description }
+}
+
 /** The hardware description of the desired state, or of the hub's own file. */
 function hardwareOf(
   { hardware, version }: Overrides,
-  settings: SettingsOf<typeof edgeSettings>,
+  place: HubPlace,
   problems: string[],
 ): HardwareDescription | undefined {
-  if (hardware === null) return readHardware(hardwareFile(settings), problems)
+  if (hardware === null) return readHardware(hardwareFile(place), problems)
   return parseHardware(hardware, `version ${version} of the desired state`, problems)
 }
 
@@ -155,13 +177,17 @@ const withPortsBelow = (folder: string, hardware: HardwareDescription): Hardware
   })),
 })
 
-/** A program's settings from its arguments (`--config FILE`, `--help`) and its environment. */
+/**
+ * A program's settings from its arguments (`--config FILE`, `--help`) and its environment. `isPart`: the file may contain settings
+ * that are not in `table`.
+ */
 export function readProgram<T extends SettingsTable>(
   table: T,
   usage: string,
   args: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
   desired: Readonly<Record<string, string>> = {},
+  isPart = false,
 ): { kind: 'settings'; settings: SettingsOf<T>; shown: Shown } | Refusal {
   if (args.includes('--help')) return { kind: 'help', text: helpText(usage, table, args.includes('--all')) }
   const [option, path, ...rest] = args
@@ -170,7 +196,7 @@ export function readProgram<T extends SettingsTable>(
   const problems: string[] = []
   const content = path === undefined ? undefined : readText('--config', path, problems)
   if (problems.length > 0) return { kind: 'problems', problems }
-  const file = path === undefined || content === undefined ? undefined : { path, text: content }
+  const file = path === undefined || content === undefined ? undefined : { path, text: content, isPart }
   const read = readSettings(table, environment, file, desired)
   return read.ok
     ? { kind: 'settings', settings: read.settings, shown: shownSettings(table, read.byName) }

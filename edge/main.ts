@@ -18,7 +18,7 @@ import { certificateTime, HUB_CERTIFICATE, KnownCertificates } from '../protocol
 import type { NextCell } from '../protocol/mqtt/session.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
-import { readConfig, type EdgeConfig, type Unenrolled } from './config.ts'
+import { readConfig, readLockConfig, type EdgeConfig, type Unenrolled } from './config.ts'
 import { DesiredStates } from './desired/desired-states.ts'
 import { makeBundle, redactorOf } from './diagnosis/bundle.ts'
 import { Diagnoser } from './diagnosis/diagnosis.ts'
@@ -33,6 +33,7 @@ import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
+import { lockFirst } from './lock-first.ts'
 import { lastErrorFile } from './last-error.ts'
 import { listen, metricsListener, type Listener } from './local-api/front.ts'
 import { openGpio } from './open-gpio.ts'
@@ -48,18 +49,24 @@ import { mqttTransport } from './sync/mqtt-transport.ts'
 /** Time between the answer to a restart and the end of the service. */
 const RESTART_MS = 200
 
-function program(): Promise<void> {
+async function program(): Promise<void> {
+  const runtime = systemRuntime()
+  const log = pino({ base: { part: 'edge' } })
+  const args = process.argv.slice(2)
   let desired: DesiredStates | undefined
   const read = () =>
-    readConfig(process.argv.slice(2), process.env, (place) => {
+    readConfig(args, process.env, (place) => {
       if (!desired) {
-        completeMove(place, systemRuntime().clock, pino({ base: { part: 'edge' } }))
+        completeMove(place, runtime.clock, log)
         desired = new DesiredStates(place.store)
         desired.start()
       }
       return desired.overrides()
     })
-  let result = orFailed(read)
+  let result = await orFailed(async () => {
+    await lockFirst(readLockConfig(args, process.env), runtime, log)
+    return read()
+  })
   if (result.kind === 'problems' && desired?.trial()) {
     desired.fail(result.problems.join('; '))
     result = read()
@@ -71,12 +78,12 @@ function program(): Promise<void> {
   })
 }
 
-/** A move that cannot be completed is a problem like a wrong setting. */
-function orFailed<T>(read: () => T): T | { kind: 'problems'; problems: string[] } {
+/** A move that cannot be completed is a problem like a wrong setting, and so is another process with the journal. */
+async function orFailed<T>(read: () => Promise<T>): Promise<T | { kind: 'problems'; problems: string[] }> {
   try {
-    return read()
+    return await read()
   } catch (error) {
-    if (!(error instanceof MoveFailed)) throw error
+    if (!(error instanceof MoveFailed || error instanceof JournalInUse)) throw error
     return { kind: 'problems', problems: [error.message] }
   }
 }
@@ -99,11 +106,12 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
 
   // Locked first: only one process may use the journal and the hardware.
   const lock = tryLock(config.store, runtime)
+  // Again: these settings may name other lines than those of the former start.
+  const gpio = await openGpio(config, runtime, log)
+  lockAll(gpio, hardware.gpio.lines, log)
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
   const listener = await listen({ ...local, runtime }, (request, response) => answer(request, response))
 
-  const gpio = await openGpio(config, runtime, log)
-  lockAll(gpio, hardware.gpio.lines, log)
   const notify = systemdNotify(process.env, log)
   const words = lastErrorFile(`${config.store}.last-error`, files)
   const certificates = followCertificates(config, listener, runtime.clock, log)

@@ -1,7 +1,7 @@
 import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
-import type { EdgeConfig } from './config.ts'
+import type { LockConfig } from './config.ts'
 
 /** The lines of a hub without GPIO: no line can be read or driven. */
 const noGpio: GpioLines = {
@@ -12,7 +12,7 @@ const noGpio: GpioLines = {
 }
 
 export async function openGpio(
-  { gpio, hardware }: EdgeConfig,
+  { gpio, hardware }: Pick<LockConfig, 'gpio' | 'hardware'>,
   runtime: Runtime,
   log: Log,
 ): Promise<GpioLines> {

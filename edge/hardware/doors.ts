@@ -362,7 +362,7 @@ function doorsOf({ lines, settings, log, clock }: DoorOptions): Door[] {
 }
 
 /**
- * Locks doors that an earlier process left unlocked (I7). It runs before anything that could fail the start,
+ * Locks doors that an earlier process left unlocked (I7). The start calls it first (`lock-first.ts`),
  * because a pin keeps its level when its process dies. A lock that is already locked is not driven. Lines
  * that cannot be driven yet are handled by `Doors`, which reads them again.
  */

@@ -180,12 +180,13 @@ export function settingsIn(table: SettingsTable): Map<string, Setting> {
 
 /**
  * Reads all settings and reports every invalid one. Empty variables count as not set. `between`: values that are used where
- * the environment has none, before those of the file.
+ * the environment has none, before those of the file. `isPart`: the table is a part of the program's, so the file may contain
+ * other settings.
  */
 export function readSettings<T extends SettingsTable>(
   table: T,
   environment: Readonly<Record<string, string | undefined>>,
-  file?: { path: string; text: string },
+  file?: SettingsFile,
   between: Readonly<Record<string, string>> = {},
 ): SettingsResult<T> {
   const problems: string[] = []
@@ -238,10 +239,16 @@ export const shownSettings = (table: SettingsTable, values: ReadonlyMap<string, 
     }),
   )
 
+interface SettingsFile {
+  path: string
+  text: string
+  isPart?: boolean
+}
+
 const FileSettings = z.record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
 
 function readFile(
-  { path, text }: { path: string; text: string },
+  { path, text, isPart }: SettingsFile,
   declared: ReadonlyMap<string, Setting>,
   problems: string[],
 ): Record<string, string> {
@@ -258,7 +265,7 @@ function readFile(
     return {}
   }
   for (const name of Object.keys(values.data))
-    if (!declared.has(name)) problems.push(`${name} (${path}): no such setting; --help lists them`)
+    if (!declared.has(name) && !isPart) problems.push(`${name} (${path}): no such setting; --help lists them`)
   return Object.fromEntries(Object.entries(values.data).map(([name, value]) => [name, String(value)]))
 }
 

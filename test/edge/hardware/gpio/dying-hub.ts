@@ -1,13 +1,21 @@
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Sqlite } from '../../../../edge/journal/sqlite-driver.ts'
 
 /**
- * A hub's program with a journal of newer software: it ends at each start. Its first life, before the journal
- * exists, dies with the main door unlocked.
+ * A hub's program that ends at each start, because its journal is of newer software. Its first life, before the journal
+ * exists, dies with the main door unlocked. The second argument is what else is wrong from the second life on.
  */
+export interface Wrong {
+  environment?: Record<string, string>
+  /** Contents of files beside the journal, by name. */
+  files?: Record<string, string>
+}
+
 const hardware = process.argv[2]!
-const store = join(dirname(hardware), 'hub.sqlite')
+const { environment = {}, files = {} } = JSON.parse(process.argv[3] ?? '{}') as Wrong
+const folder = dirname(hardware)
+const store = join(folder, 'hub.sqlite')
 Object.assign(process.env, {
   HARDWARE: hardware,
   STORE: store,
@@ -15,9 +23,11 @@ Object.assign(process.env, {
   PORT: '0',
   MQTT_URL: 'mqtt://127.0.0.1:9',
   MQTT_PASSWORD: 'secret',
+  ...environment,
 })
 
 if (existsSync(store)) {
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   process.argv.length = 2
   await import('../../../../edge/main.ts')
 } else {

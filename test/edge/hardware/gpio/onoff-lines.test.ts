@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -12,6 +14,7 @@ import { sysfsAvailability } from '../../../../simulator/mounts/gpio/mounted-com
 import { fuse } from '../../../support/fuse.ts'
 import { commandOf } from '../../../support/programs.ts'
 import { virtualRuntime } from '../../../world/clock.ts'
+import type { Wrong } from './dying-hub.ts'
 import type { LinesRequest } from './lines-agent.ts'
 
 const AGENT = 'test/edge/hardware/gpio/lines-agent'
@@ -251,15 +254,44 @@ fuse(
   },
 )
 
-fuse('a hub that cannot open its journal locks the locks that its earlier life left unlocked', async () => {
-  const unlocked = await bench.mount('test/edge/hardware/gpio/dying-hub', [], 512)
-  expect(await ask(unlocked, { do: 'write', name: 'main_lock', level: 1 })).toBe(true)
-  await vi.waitUntil(() => unlocked.bank.get('main_lock') === 1)
-  process.kill(await unlocked.pid(), 'SIGKILL')
-  await vi.waitUntil(() => unlocked.process.signalCode ?? unlocked.process.exitCode !== null, 10_000)
-  expect(unlocked.bank.get('main_lock')).toBe(1)
-  const dying = await unlocked.again()
-  await vi.waitUntil(() => dying.process.exitCode !== null, 10_000)
-  expect(dying.process.exitCode).toBe(1)
-  expect(unlocked.bank.get('main_lock')).toBe(0)
+/** The hub's start fails in each of these ways. The page's port is that of a server that listens. */
+const failures: [string, (port: number) => Wrong][] = [
+  ['cannot open its journal', () => ({})],
+  ['finds the port of its page in use', (port) => ({ environment: { PORT: String(port) } })],
+  [
+    'has no network with the address of its page',
+    () => ({ environment: { HOST: '192.0.2.77', ALLOW_INSECURE: 'plain-http' } }),
+  ],
+  ['misses the file of an authority', () => ({ environment: { MQTT_CA: '/nowhere/ca.pem' } })],
+  ['has a wrong setting', () => ({ environment: { LOCAL_LIVE_MS: 'soon' } })],
+  [
+    'has a damaged enrolment',
+    () => ({ environment: { MQTT_PASSWORD: '' }, files: { 'enrolment.json': '{' } }),
+  ],
+  ['cannot complete its move to another cell', () => ({ files: { 'enrolment.moving.json': '{' } })],
+]
+
+describe('a start that fails', () => {
+  let server: Server
+  beforeEach(async () => {
+    server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+  })
+  afterEach(() => void server.close())
+
+  for (const [what, wrong] of failures)
+    fuse(`a hub that ${what} locks the locks that its earlier life left unlocked`, async () => {
+      const { port } = server.address() as AddressInfo
+      const args = [JSON.stringify(wrong(port))]
+      const unlocked = await bench.mount('test/edge/hardware/gpio/dying-hub', args, 512)
+      expect(await ask(unlocked, { do: 'write', name: 'main_lock', level: 1 })).toBe(true)
+      await vi.waitUntil(() => unlocked.bank.get('main_lock') === 1)
+      process.kill(await unlocked.pid(), 'SIGKILL')
+      await vi.waitUntil(() => unlocked.process.signalCode ?? unlocked.process.exitCode !== null, 10_000)
+      expect(unlocked.bank.get('main_lock')).toBe(1)
+      const dying = await unlocked.again()
+      await vi.waitUntil(() => dying.process.exitCode !== null, 10_000)
+      expect(dying.process.exitCode).toBe(1)
+      expect(unlocked.bank.get('main_lock')).toBe(0)
+    })
 })
