@@ -33,8 +33,11 @@ import type {
 /** Number of handled frames that are remembered: far more than a controller has outstanding at once. */
 const MEMORY = 64
 
-const remember = (numbers: readonly number[], number: number): readonly number[] =>
-  [...numbers, number].slice(-MEMORY)
+/**
+ * Milliseconds that a handled frame is remembered after it last arrived. Its repetitions arrive far earlier, and the number
+ * belongs to another frame only hours later: the numbers begin again after 65,536 frames (SPEC §4).
+ */
+const SEEN_MS = 10_000
 
 /** One step. `nowMs` is monotonic. */
 export function stepLink(
@@ -211,7 +214,7 @@ function stepUp(state: Up, event: PhaseEvent, nowMs: number, settings: LinkSetti
     case 'received':
       return receive(state, event.frame, nowMs, settings)
     case 'handled':
-      return handled(state, event.frame)
+      return handled(state, event.frame, nowMs)
     case 'unreadable':
       return send(state, { type: 'NAK', s: event.seq, why: event.why })
     case 'submit':
@@ -241,7 +244,9 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
     case 'OPS':
     case 'END':
     case 'FW':
-      return state.seen.includes(frame.seq) ? acknowledge(state, frame.seq) : accept(state, frame)
+      return isSeen(state, frame.seq, nowMs)
+        ? acknowledgeHandled(state, frame.seq, nowMs)
+        : accept(state, frame, nowMs)
     case 'HELLO':
     case 'PING':
     case 'CMD':
@@ -258,21 +263,24 @@ function receive(state: Up, frame: Frame, nowMs: number, settings: LinkSettings)
   }
 }
 
-function accept(state: Up, frame: FrameOf<'RES' | 'EVT' | 'OPS' | 'END' | 'FW'>): LinkStep {
+const isSeen = ({ seen }: Up, seq: number, nowMs: number): boolean =>
+  seen.some((frame) => frame.seq === seq && nowMs - frame.atMs < SEEN_MS)
+
+function accept(state: Up, frame: FrameOf<'RES' | 'EVT' | 'OPS' | 'END' | 'FW'>, nowMs: number): LinkStep {
   switch (frame.type) {
     case 'RES':
     case 'FW':
       return { state, effects: [{ type: 'deliver', frame, listed: [] }] }
     case 'EVT':
       return state.events?.numbers.includes(frame.ev)
-        ? acknowledge({ ...state, seen: remember(state.seen, frame.seq) }, frame.seq)
+        ? acknowledgeHandled(state, frame.seq, nowMs)
         : { state, effects: [{ type: 'deliver', frame, listed: [] }] }
     case 'OPS': {
       const listing = state.listing && [...state.listing, frame]
-      return acknowledge({ ...state, listing, seen: remember(state.seen, frame.seq) }, frame.seq)
+      return acknowledgeHandled({ ...state, listing }, frame.seq, nowMs)
     }
     case 'END': {
-      if (!state.listing) return acknowledge({ ...state, seen: remember(state.seen, frame.seq) }, frame.seq)
+      if (!state.listing) return acknowledgeHandled(state, frame.seq, nowMs)
       // An OPS before this END was lost. The END stays unacknowledged, so it is repeated after the OPS.
       if (state.listing.length < frame.n) return stay(state)
       return { state, effects: [{ type: 'deliver', frame, listed: state.listing }] }
@@ -280,13 +288,19 @@ function accept(state: Up, frame: FrameOf<'RES' | 'EVT' | 'OPS' | 'END' | 'FW'>)
   }
 }
 
-function handled(state: Up, frame: Delivered): LinkStep {
+function handled(state: Up, frame: Delivered, nowMs: number): LinkStep {
   const events =
     frame.type === 'EVT' && state.events
-      ? { ...state.events, numbers: remember(state.events.numbers, frame.ev) }
+      ? { ...state.events, numbers: [...state.events.numbers, frame.ev].slice(-MEMORY) }
       : state.events
   const listing = frame.type === 'END' ? undefined : state.listing
-  return acknowledge({ ...state, events, listing, seen: remember(state.seen, frame.seq) }, frame.seq)
+  return acknowledgeHandled({ ...state, events, listing }, frame.seq, nowMs)
+}
+
+/** Acknowledges a frame, and remembers that it was handled. */
+function acknowledgeHandled(state: Up, seq: number, nowMs: number): LinkStep {
+  const others = state.seen.filter((frame) => frame.seq !== seq)
+  return acknowledge({ ...state, seen: [...others, { seq, atMs: nowMs }].slice(-MEMORY) }, seq)
 }
 
 function answered(state: Up, frame: FrameOf<'ACK' | 'NAK'>, nowMs: number, settings: LinkSettings): LinkStep {

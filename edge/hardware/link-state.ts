@@ -66,8 +66,8 @@ export interface Up extends Common, Line {
   welcome: FrameOf<'WELCOME'>
   outstanding: Outstanding | undefined
   queue: readonly Request[]
-  /** Sequence numbers of the last handled frames. */
-  seen: readonly number[]
+  /** The last handled frames: `atMs` is when the frame last arrived. */
+  seen: readonly { seq: number; atMs: number }[]
   /** When the controller last proved that it receives the host's frames. */
   heardMs: number
   /** The answer to LST so far. */

@@ -22,11 +22,12 @@ export class ScriptedController {
   mute = false
   /** Refuses commands for this reason. */
   refuse: FrameBody<'NAK'>['why'] | undefined
+  /** The sequence number of the next frame. */
+  seq = 0
   readonly #clock: Clock
   readonly #results = new Map<string, { result: FrameBody<'RES'>; command: FrameOf<'CMD'> }>()
   #answers = new Map<number, Body<FrameOf<'ACK'> | FrameOf<'NAK'>>>()
   #send: (line: string) => void = () => {}
-  #seq = 0
   #host = ''
   #unacknowledged = new Map<number, string>()
   #events = 0
@@ -143,8 +144,8 @@ export class ScriptedController {
   }
 
   #encode(body: Body<Frame>): { line: string; seq: number } {
-    const seq = this.#seq
-    this.#seq = (seq + 1) % 0x10000
+    const seq = this.seq
+    this.seq = (seq + 1) % 0x10000
     return { line: encodeFrame({ seq, ...body }), seq }
   }
 }

@@ -105,6 +105,35 @@ describe('a serial link', () => {
     expect(said).toContain('{"device":"bin-1","eventId":"b0000001.3","door":"open","occupied":true}')
   })
 
+  it('a serial link reports an event with the sequence number of an event that was handled more than 10 s ago', () => {
+    const { runtime, controller, controllers, said } = bench()
+    controllers.start()
+    runtime.clock.advance(500)
+    controller.seq = 0x77
+    controller.report({ dev: 'bin-1', occ: true })
+    runtime.clock.advance(11_000)
+    // Heartbeats have taken the numbers between.
+    controller.seq = 0x77
+    controller.report({ dev: 'bin-1', occ: false })
+    runtime.clock.advance(500)
+    expect(said.filter((text) => text.startsWith('{'))).toEqual([
+      '{"device":"bin-1","eventId":"b0000001.1","occupied":true}',
+      '{"device":"bin-1","eventId":"b0000001.2","occupied":false}',
+    ])
+  })
+
+  it('a serial link handles a result once, however long its acknowledgements are lost', () => {
+    const { runtime, controller, controllers, results } = bench()
+    controllers.start()
+    runtime.clock.advance(500)
+    const line = `~0077 RES op=${'0'.repeat(32)} state=done moved=1 drops=1 ms=1`
+    for (let repetition = 0; repetition < 50; repetition++) {
+      controller.say(line)
+      runtime.clock.advance(400)
+    }
+    expect(results).toHaveLength(1)
+  })
+
   it('a serial link does not acknowledge a result if its handler threw, so that the result is repeated', () => {
     const { runtime, controllers, events, results, open } = bench()
     controllers.start()
