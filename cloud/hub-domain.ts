@@ -34,13 +34,13 @@ export const hubDomain = ({
   applyStockEntries,
   async applyOperationEntry(tx, context, hubId, entry, options) {
     await applyOperationEntry(tx, context, hubId, entry, options)
-    await alarmUnknownOperations(tx, context, hubId)
+    alarmUnknownOperations(tx, context, hubId)
   },
   applyStateEntry,
   async applySnapshot(tx, context, hubId, entry) {
     await applySnapshot(tx, context, hubId, entry)
     await applySnapshotAlarms(tx, context, hubId, entry)
-    await alarmUnknownOperations(tx, context, hubId)
+    alarmUnknownOperations(tx, context, hubId)
   },
   applyAlarmEntries,
   applyMaintenanceEntry,

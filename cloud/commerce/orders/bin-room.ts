@@ -8,6 +8,7 @@ import type { Flag } from '../../platform/store/table.ts'
 import { statement } from '../../platform/store/statement.ts'
 import { LAST_ACTIVE, parseBins } from './order-rows.ts'
 import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
+import { deriveOfHub } from '../../events/derive-of-hub.ts'
 import type { CloudContext } from '../../platform/context.ts'
 
 /**
@@ -272,7 +273,7 @@ const isAsked = sql<Flag>`case when o.processing_status = ${sql.lit(OrderStatus.
  * Call it in each transaction that changes a hub's bins: their states, their orders, or the disabled ones.
  */
 export function checkBins(tx: Tx, context: CloudContext, hubId: number): void {
-  tx.beforeCommit(`bins of hub ${hubId}`, async () => {
+  deriveOfHub(tx, hubId, 'bins', async () => {
     const hub = await tx.q
       .selectFrom('hubs')
       .select('disabled_bins')

@@ -28,6 +28,7 @@ import {
   type Raised,
   type OpenProblem,
 } from '../../events/alarms/alarms.ts'
+import { deriveOfHub } from '../../events/derive-of-hub.ts'
 import { doorsOf, readFridges, readRows } from '../../commerce/catalogue/layout.ts'
 import { noteRestored, type LostOrder } from '../../commerce/orders/restored.ts'
 import type { VerifiedCertificate } from '../../gateway/lost-certificates.ts'
@@ -147,27 +148,30 @@ const incidentOf = (
 })
 
 /** Raises or clears the alarms for a hub's unconfirmed operations. */
-export async function alarmUnknownOperations(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
-  const rows = await tx.q
-    .selectFrom('unknown_operations')
-    .selectAll()
-    .where('hub_id', '=', hubId)
-    .where('settled_at', 'is', null)
-    .orderBy('at')
-    .execute()
-  const problems = rows.map(
-    ({ operation_id, device, action, reason, cabinet, shelf, row, order_id, at }): OpenProblem => ({
-      incident: `operation ${operation_id}`,
-      subject:
-        cabinet === null || shelf === null || row === null
-          ? deviceSubject(device)
-          : rowSubject({ cabinet, shelf, row }),
-      detail: `${action}: ${reason}`,
-      details: { operation_id, device, action, reason, order_id },
-      since: at,
-    }),
-  )
-  await reconcileAlarms(tx, context, { hubId, kind: 'unknown_operation', among: 'operation ' }, problems)
+export function alarmUnknownOperations(tx: Tx, context: CloudContext, hubId: number): void {
+  deriveOfHub(tx, hubId, 'unknown operations', async () => {
+    const rows = await tx.q
+      .selectFrom('unknown_operations')
+      .selectAll()
+      .where('hub_id', '=', hubId)
+      .where('settled_at', 'is', null)
+      .orderBy('at')
+      .execute()
+    const problems = rows.map(
+      ({ operation_id, device, action, reason, cabinet, shelf, row, order_id, at }): OpenProblem => ({
+        incident: `operation ${operation_id}`,
+        subject:
+          cabinet === null || shelf === null || row === null
+            ? deviceSubject(device)
+            : rowSubject({ cabinet, shelf, row }),
+        detail: `${action}: ${reason}`,
+        details: { operation_id, device, action, reason, order_id },
+        since: at,
+      }),
+    )
+    const among = { hubId, kind: 'unknown_operation', among: 'operation ' } as const
+    return () => reconcileAlarms(tx, context, among, problems)
+  })
 }
 
 /**
@@ -175,7 +179,7 @@ export async function alarmUnknownOperations(tx: Tx, context: CloudContext, hubI
  * entries.
  */
 export function deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void {
-  tx.beforeCommit(`dead letters of ${hubId}`, async () => {
+  deriveOfHub(tx, hubId, 'dead letters', async () => {
     const newest = await tx.q
       .selectFrom('dead_letters')
       .select(['id', 'error'])

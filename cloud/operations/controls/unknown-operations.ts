@@ -72,7 +72,7 @@ export async function settleFromAfar(
       await settleOperation(tx, hubId, { operationId, by: 'person', happened, at: runtime.clock.now() })
       if (!isForgotten) return
       // No report of the hub clears this alarm.
-      await alarmUnknownOperations(tx, context, hubId)
+      alarmUnknownOperations(tx, context, hubId)
       await appendAudit(tx.q, runtime, {
         actor,
         action: 'controls.settle_operation',

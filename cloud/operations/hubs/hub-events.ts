@@ -5,6 +5,7 @@ import type { HubHealthReport } from '../../../protocol/contract/owner-hubs.ts'
 import { DeviceStatus, type HubHealth } from '../../../protocol/model/hub-health.ts'
 import { readBinOrders, type OrdersByBin } from '../../commerce/orders/bin-room.ts'
 import { appendEvent } from '../../events/append-event.ts'
+import { lockPublished, UNPUBLISHED } from '../../events/derive-of-hub.ts'
 import type { HeardHub } from '../../gateway/domain.ts'
 import { type HubState, hubStates, shownHubStatus } from '../../gateway/hub-state.ts'
 import { stopsSelling } from '../../gateway/stalls.ts'
@@ -31,7 +32,7 @@ const PublishedState = z.object({
 type PublishedState = z.infer<typeof PublishedState>
 
 /** The published state of a hub without any publication. */
-const NOTHING: PublishedState = { acceptingOrders: null, bins: {}, fridges: {}, storage: null }
+const NOTHING: PublishedState = UNPUBLISHED
 
 interface Change {
   type: 'hub.online' | 'hub.offline' | 'bin.status_changed' | 'fridge.status_changed' | 'intake.changed'
@@ -60,22 +61,10 @@ export async function publishHubChanges(
   const differing = await differences(tx.q, context, odd)
   if (differing.length === 0) return
   const hubIds = differing.map(({ hub }) => hub.id)
-  const unpublished = differing.filter(({ hub }) => hub.state === null)
-  if (unpublished.length > 0)
-    await tx.q
-      .insertInto('hub_told')
-      .values(unpublished.map(({ hub }) => ({ hub_id: hub.id, online: 0, state: JSON.stringify(NOTHING) })))
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
+  // Concurrent publications of a hub wait here, and then read the published state.
   await lockPublished(tx, hubIds)
   const again = await hubRows(tx.q).where('hubs.id', 'in', hubIds).execute()
   await note(tx, context, await differences(tx.q, context, again))
-}
-
-/** Concurrent publications of a hub wait here, and then read the published state. */
-async function lockPublished(tx: Tx, hubIds: readonly number[]): Promise<void> {
-  const ofThese = tx.q.selectFrom('hub_told').select('hub_id').where('hub_id', 'in', hubIds)
-  await tx.forUpdate(ofThese.orderBy('hub_id')).execute()
 }
 
 /** Appends hubs' changes to their owners' events, and stores the published state. */

@@ -1,11 +1,14 @@
 import { beforeEach, expect, test } from 'vitest'
 import { deadLetters, dropDeadLetter, replayDeadLetter } from '../../../cloud/gateway/dead-letters.ts'
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
+import { deadLettersChanged } from '../../../cloud/operations/alarms/hub-alarms.ts'
+import type { Tx } from '../../../cloud/platform/store/database.ts'
 import { hubDomain } from '../../../cloud/hub-domain.ts'
 import type { HubDomain } from '../../../cloud/gateway/domain.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { uuid } from '../../support/uuid.ts'
 import { onEachDatabase } from '../../world/database.ts'
+import { simultaneously } from '../../world/simultaneous.ts'
 import { openShop, type Shop } from '../../world/shop.ts'
 
 const EPOCH = 'e'.repeat(32)
@@ -248,5 +251,20 @@ onEachDatabase('dead letters', (open) => {
     ]).toEqual([true, false])
     expect([await list(), await followed()]).toEqual([[], 2])
     expect(await audit()).toEqual([{ action: 'dead_letters.drop', object: `dead-letter-${letter!.id}` }])
+  })
+
+  test('the alarm about dead letters ends if the last two are deleted at the same time', async () => {
+    const { context } = shop
+    const { db } = context
+    await receive({ kind: 'unheard' })
+    await receive({ kind: 'unheard' })
+    const remove = (id: number) => async (tx: Tx) => {
+      await tx.q.deleteFrom('dead_letters').where('id', '=', id).execute()
+      deadLettersChanged(tx, context, 1)
+    }
+    const [first, second] = await list()
+    await simultaneously(db, remove(first!.id), remove(second!.id))
+    const alarms = db.kysely.selectFrom('alarms').select(['kind', 'cleared_at']).execute()
+    expect(await alarms).toEqual([{ kind: 'dead_letter', cleared_at: shop.clock.now() }])
   })
 })

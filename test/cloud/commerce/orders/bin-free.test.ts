@@ -11,8 +11,11 @@ import { checkoutObstacles } from '../../../../cloud/commerce/orders/checkout.ts
 import { hubIntake, notSellingReason } from '../../../../cloud/commerce/orders/intake.ts'
 import { cartLines } from '../../../../cloud/commerce/orders/price-cart.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
+import { applyStateEntry } from '../../../../cloud/commerce/fulfilment/apply-hub-entry.ts'
+import { setDesired, type Configuration } from '../../../../cloud/operations/controls/configuration.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { binOfHealth } from '../../../world/seeds.ts'
+import { simultaneously } from '../../../world/simultaneous.ts'
 import { droppedLines, openShop, statuses, type Shop } from '../../../world/shop.ts'
 import { healthy } from '../../../world/health.ts'
 
@@ -294,6 +297,36 @@ onEachDatabase('a hub with occupied bins', (open) => {
     await q.updateTable('hubs').set({ accepting_orders: 0 }).execute()
     expect(await notSelling(shop)).toBe('orders_stopped')
   })
+
+  test.for([
+    { before: 'left_behind', reported: 'free', isOpen: false },
+    { before: 'free', reported: 'left_behind', isOpen: true },
+  ] as const)(
+    'the alarm no_bin_available is right if an owner disables a bin while the hub reports the other one as $reported',
+    async ({ before, reported, isOpen }) => {
+      const shop = await openShop(await open(), { products, bins: 2 })
+      const { context } = shop
+      const bin2 = (state: typeof before) =>
+        ({
+          kind: 'state',
+          at: 0,
+          state: { of: 'bin', bin: 2, capacity: 10, order_id: null, fault: null, since: 0, state },
+        }) as const
+      await shop.report(bin2(before))
+      const disable = { hubId: 1, change: (now: Configuration) => ({ ...now, disabledBins: [1] }) }
+      await simultaneously(
+        context.db,
+        (tx) => setDesired(tx, context, disable),
+        (tx) => applyStateEntry(tx, context, 1, bin2(reported)),
+      )
+      const alarms = await context.db.kysely
+        .selectFrom('alarms')
+        .select('quiet_since')
+        .where('kind', '=', 'no_bin_available')
+        .execute()
+      expect(alarms.some(({ quiet_since }) => quiet_since === null)).toBe(isOpen)
+    },
+  )
 
   test('a hub with units of failed orders in all bins sells nothing', async () => {
     const shop = await openShop(await open(), { products })

@@ -205,7 +205,7 @@ onEachDatabase('operations with unknown outcome', (open) => {
       await report(1)
       const alarms = () =>
         shop.context.db.kysely.selectFrom('alarms').select(['kind', 'cleared_at']).execute()
-      await shop.context.db.transact((tx) => alarmUnknownOperations(tx, shop.context, 1))
+      await shop.context.db.transact((tx) => Promise.resolve(alarmUnknownOperations(tx, shop.context, 1)))
       expect(await alarms()).toEqual([{ kind: 'unknown_operation', cleared_at: null }])
       hub = () => refused('not_found')
       expect(await settle(1, true)).toMatchObject({ status: 200, json: { state: 'happened' } })
