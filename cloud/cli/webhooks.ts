@@ -140,7 +140,7 @@ async function inWords<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
+    if (!(error instanceof ApiError) || error.status !== 422) throw error
     throw new UsageError(error.items?.map(({ msg }) => msg).join('; ') ?? error.message, { cause: error })
   }
 }

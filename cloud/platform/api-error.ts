@@ -8,7 +8,7 @@ export type ErrorDetails = Readonly<Record<string, unknown>>
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails | undefined
-  /** Present for requests that failed validation. */
+  /** Present for every 422. */
   readonly items: readonly ValidationItem[] | undefined
   /** For the log only: `why` is one of a few fixed sentences, `found` is the refused value. */
   why: { why: string; found?: string } | undefined = undefined
@@ -18,7 +18,7 @@ export class ApiError extends Error {
     this.name = 'ApiError'
     this.code = code
     this.details = details
-    this.items = items
+    this.items = items ?? (this.status === 422 ? [wrongAt(['body'], this.message)] : undefined)
   }
 
   /** A request that failed validation, with its problems. */
@@ -26,10 +26,22 @@ export class ApiError extends Error {
     return new ApiError('validation_error', undefined, undefined, items)
   }
 
+  /** A refused value at a place of the request. The message is the code's, unless another one is given. */
+  static at(loc: ValidationItem['loc'], code: ErrorCode, details?: ErrorDetails, message?: string): ApiError {
+    const sentence = message ?? errorCodes[code].message
+    return new ApiError(code, sentence, details, [wrongAt(loc, sentence)])
+  }
+
   get status(): number {
     return errorStatus(this.code, this.details)
   }
 }
+
+const wrongAt = (loc: ValidationItem['loc'], msg: string): ValidationItem => ({
+  loc,
+  msg,
+  type: 'value_error',
+})
 
 /** The first problem as a sentence, and the number of further problems. */
 export function sentenceOf(items: readonly ValidationItem[]): string | undefined {

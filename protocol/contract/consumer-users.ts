@@ -163,14 +163,16 @@ export const consumerUserRoutes = defineRoutes(
       response: z
         .object({
           exists: z.boolean().describe('True if a user has the contact and has verified it.'),
-          user_id: Id.nullable().describe(
-            'Number of that user; null if there is none, or if the caller is a guest or has no user.',
-          ),
+          user_id: Id.nullable()
+            .optional()
+            .describe(
+              'Number of that user, or null if there is none; absent if the caller is a guest or has no user.',
+            ),
         })
         .meta({ id: 'UserExistsWithId', description: 'Result of a search for a user.' }),
       alsoRate: 'lookup',
       summary: 'Find the user who has a phone number',
-      description: `${onlyVerified} For guests and identities without a user, \`user_id\` is null.`,
+      description: `${onlyVerified} For guests and identities without a user, \`user_id\` is absent.`,
     },
     'consumer.users.phone_exists': {
       at: 'GET /users/user/exists/phone',

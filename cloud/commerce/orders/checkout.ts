@@ -141,7 +141,7 @@ export async function freezeCart(tx: Tx, context: CloudContext, frozen: Frozen):
   await redeem(tx, context, order, priced.plan.applications)
 }
 
-const refusalOf = ({ code, details }: Obstacle): ApiError => new ApiError(code, undefined, details)
+const refusalOf = ({ code, message, details }: Obstacle): ApiError => new ApiError(code, message, details)
 
 async function freezeLines(
   tx: Tx,

@@ -107,6 +107,8 @@ export function blockingOrder(
 /** Why a cart cannot be paid. */
 export interface Obstacle {
   code: ErrorCode
+  /** By default the code's. */
+  message?: string
   details?: ErrorDetails
 }
 
@@ -144,7 +146,13 @@ export function unpaidObstacles(
   const ofNetwork = network === undefined ? 0 : (held.get(network) ?? 0)
   return [
     ...(units > mostUnits
-      ? [{ code: 'invalid_quantity' as const, details: { units, most: mostUnits } }]
+      ? [
+          {
+            code: 'invalid_quantity' as const,
+            message: `An unpaid order has at most ${mostUnits} units.`,
+            details: { units, most: mostUnits },
+          },
+        ]
       : []),
     ...(ofNetwork > 0 && ofNetwork + units > mostOfNetwork
       ? [{ code: 'rate_limit_exceeded' as const, details: { share_of: 'network', most: mostOfNetwork } }]

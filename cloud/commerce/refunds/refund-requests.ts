@@ -84,7 +84,8 @@ export async function refundOrder(
     share(_tx, _order, left) {
       if (left.amount === 0) throw new ApiError('already_refunded')
       const amount = wanted ?? left.amount
-      if (amount > left.amount) throw new ApiError('invalid_amount', undefined, { remaining: left.amount })
+      if (amount > left.amount)
+        throw ApiError.at(['body', 'amount'], 'invalid_amount', { remaining: left.amount })
       return Promise.resolve({ itemId: null, quantity: 0, ...amountShare(left, amount) })
     },
     isSame: (_tx, _order, left, { item_id, amount }) =>
@@ -122,7 +123,8 @@ export async function refundItem(
     async share(tx, order, left) {
       const item = await requireItem(tx, order, productId)
       const remaining = item.qty - item.refunded_quantity
-      if (quantity > remaining) throw new ApiError('insufficient_quantity', undefined, { remaining })
+      if (quantity > remaining)
+        throw ApiError.at(['body', 'quantity'], 'insufficient_quantity', { remaining })
       const refunds = await liveRefunds(tx, (await requirePayment(tx, order)).id)
       const share = takeShare(left, nextUnits(lineShareOf(item, refunds), quantity))
       return { itemId: item.id, quantity, ...share }

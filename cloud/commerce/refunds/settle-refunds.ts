@@ -67,7 +67,8 @@ export async function settleRefunds(
     if (await isScheduled(tx.q, EXTERNAL_REFUNDS, payment_id))
       throw new ApiError('order_state_conflict', 'The service is asking the processor what it has refunded.')
   const sum = settled.reduce((cents, refund) => cents + refund.amount, 0)
-  if (sum !== amount) throw new ApiError('invalid_amount', 'Another amount is owed.', { owed: sum })
+  if (sum !== amount)
+    throw ApiError.at(['body', 'amount'], 'invalid_amount', { owed: sum }, 'Another amount is owed.')
   for (const payment of payments) await bookSettled(tx, context, { order, payment, settled, actor })
   for (const id of ids) await unschedule(tx, workOf('refund'), id)
   await appendAudit(tx.q, context.runtime, {

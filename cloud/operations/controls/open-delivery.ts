@@ -70,7 +70,12 @@ function chooseBins(order: OrderRow, query: { bin_nums?: string | undefined; bin
   ]
   const named = [...new Set(asked)]
   const foreign = named.filter((bin) => !own.includes(bin))
-  if (foreign.length > 0) throw new ApiError('bin_not_in_order', undefined, { bins: foreign })
+  if (foreign.length > 0)
+    throw ApiError.at(
+      ['query', foreign.includes(query.bin_num!) ? 'bin_num' : 'bin_nums'],
+      'bin_not_in_order',
+      { bins: foreign },
+    )
   const chosen = named.length > 0 ? named : own
   if (chosen.length === 0) throw new ApiError('order_not_ready')
   return chosen

@@ -48,8 +48,8 @@ export function userHandlers(
     },
     async 'consumer.users.exists'({ credential, query }) {
       const user = await verifiedUserWith(q, query)
-      const mayKnow = user !== undefined && (await isRegistered(q, credential.identity))
-      return { exists: user !== undefined, user_id: mayKnow ? user.id : null }
+      const exists = user !== undefined
+      return (await isRegistered(q, credential.identity)) ? { exists, user_id: user?.id ?? null } : { exists }
     },
     async 'consumer.users.phone_exists'({ query }) {
       return { exists: (await verifiedUserWith(q, query)) !== undefined }

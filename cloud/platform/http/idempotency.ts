@@ -154,7 +154,8 @@ function claim(
       .executeTakeFirst()
     if (!first) throw new ApiError('idempotency_key_in_use')
     const { fingerprint, status, headers, body } = first
-    if (fingerprint !== request.fingerprint) throw new ApiError('idempotency_key_reused')
+    if (fingerprint !== request.fingerprint)
+      throw ApiError.at(['header', 'Idempotency-Key'], 'idempotency_key_reused')
     if (status !== null) {
       const text = unseal(request, body ?? '')
       if (headers === null) return { memento: JSON.parse(text) as Memento }

@@ -39,6 +39,10 @@ test('a webhook can be added, listed without its secret and tested, and an event
   const tested = json(await webhooks('test', id)) as { id: string }
   expect(tested).toMatchObject({ type: 'webhook.test', state: 'pending' })
   expect(json(await webhooks('redeliver', id, tested.id))).toMatchObject({ id: tested.id })
+  expect(await webhooks('redeliver', id, 'dlv_unknown')).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('no such delivery') as string,
+  })
 })
 
 test('the webhooks command refuses invalid arguments in words', async () => {

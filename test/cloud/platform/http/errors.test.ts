@@ -17,6 +17,34 @@ test('every error has one shape, with its request id also in a header', async ()
   expect(answer.headers.get('X-Request-Id')).toBe(error.request_id)
 })
 
+test('every 422 has a list of problems with their place, also if a rule of the shop refuses the value', async () => {
+  const { call, key } = await openCloud({
+    handlers: {
+      'owner.controls.open_bin': () => Promise.reject(new ApiError('cart_empty')),
+      'owner.controls.close_bin': () =>
+        Promise.reject(ApiError.at(['query', 'bin'], 'bin_not_in_order', { bins: [1] })),
+    },
+  })
+  const options = { key: await key(['controls:write']) }
+  const refused = async (action: string) => {
+    const answer = await call('POST', `/api/v1/owners/controls/${action}?bin=1&hub=1`, options)
+    const { error, detail } = errorOf(answer)
+    return [answer.status, error, detail]
+  }
+  const empty = 'The order has no items.'
+  expect(await refused('open_bin')).toEqual([
+    422,
+    { code: 'cart_empty', message: empty },
+    [{ loc: ['body'], msg: empty, type: 'value_error' }],
+  ])
+  const elsewhere = 'The order has no goods in this bin.'
+  expect(await refused('close_bin')).toEqual([
+    422,
+    { code: 'bin_not_in_order', message: elsewhere, details: { bins: [1] } },
+    [{ loc: ['query', 'bin'], msg: elsewhere, type: 'value_error' }],
+  ])
+})
+
 test('an internal error reveals no internals', async () => {
   const { call, key } = await openCloud({
     handlers: { 'owner.hubs.list': () => Promise.reject(new Error('secret in table hubs')) },
