@@ -84,8 +84,8 @@ export async function refundOrder(
     share(_tx, _order, left) {
       if (left.amount === 0) throw new ApiError('already_refunded')
       const amount = wanted ?? left.amount
-      if (amount > left.amount)
-        throw ApiError.at(['body', 'amount'], 'invalid_amount', { remaining: left.amount })
+      const { amount: remaining } = left
+      if (amount > remaining) throw ApiError.at(['body', 'amount'], 'invalid_amount', { remaining })
       return Promise.resolve({ itemId: null, quantity: 0, ...amountShare(left, amount) })
     },
     isSame: (_tx, _order, left, { item_id, amount }) =>
@@ -342,10 +342,7 @@ async function findUnconfirmed(
   return undefined
 }
 
-/**
- * The refund that the order's cancellation made; null if the order must not be cancelled, or if it is too
- * late.
- */
+/** The refund that the order's cancellation made; null if the order must not be cancelled, or if it is too late. */
 async function cancelFirst(
   services: CommerceServices,
   order: OrderRow,
