@@ -53,6 +53,8 @@ class HubService {
   readonly #options: HubServiceOptions
   #last: Promise<unknown> = Promise.resolve()
   #cancelRetry: Cancel = () => {}
+  /** This process has stopped the hub's service, or an earlier one has. The mark repeats it for the next process. */
+  #isPaused = false
 
   constructor(options: HubServiceOptions) {
     this.#options = options
@@ -69,8 +71,8 @@ class HubService {
   async restart<T>(
     meanwhile: (stopped: ServiceAction) => T,
   ): Promise<{ stopped: ServiceAction; started: ServiceAction; result: T }> {
-    const { manager, mark, stopTimeoutMs } = this.#options
-    mark.set()
+    const { manager, stopTimeoutMs } = this.#options
+    this.#pause()
     this.#cancelRetry()
     const stopped = await manager.stop(stopTimeoutMs)
     const result = meanwhile(stopped)
@@ -82,6 +84,7 @@ class HubService {
     const { mark, log } = this.#options
     if (!mark.isSet()) return
     log.warn({}, 'an earlier life of this service left the hub’s service stopped')
+    this.#isPaused = true
     void this.queue(() => this.#start())
   }
 
@@ -100,18 +103,29 @@ class HubService {
   }
 
   #startLater(tries: number): void {
-    const { mark, runtime, log } = this.#options
+    const { runtime, log } = this.#options
     this.#cancelRetry()
     this.#cancelRetry = runtime.clock.after(backoffMs(tries, retry, runtime.random), () => {
       void this.queue(async () => {
-        if (mark.isSet())
+        if (this.#isPaused)
           log.warn({ started: await this.#start(tries + 1), tries }, 'the hub’s service is started again')
       })
     })
   }
 
+  /** Without a mark only this process starts the service again. A full card must not prevent a restart. */
+  #pause(): void {
+    this.#isPaused = true
+    try {
+      this.#options.mark.set()
+    } catch (error) {
+      this.#options.log.warn({ error: String(error) }, 'the mark of the pause cannot be written')
+    }
+  }
+
   /** If the mark stays, the next process starts a running service, which has no effect. */
   #clearMark(): void {
+    this.#isPaused = false
     try {
       this.#options.mark.clear()
     } catch (error) {

@@ -18,6 +18,7 @@ let answers: { stop: ServiceAction; start: ServiceAction }
 /** The stop of the service waits for this promise. */
 let gate: Promise<void> | undefined
 let storeFails: Error | undefined
+let markFails: Error | undefined
 let runtime: ReturnType<typeof virtualRuntime>
 let management: Management
 
@@ -28,6 +29,7 @@ beforeEach(() => {
   answers = { stop: done('stopped'), start: done('started') }
   gate = undefined
   storeFails = undefined
+  markFails = undefined
   runtime = virtualRuntime(1)
   management = build()
 })
@@ -61,6 +63,7 @@ function build(): Management {
     mark: {
       set() {
         deeds.push('mark')
+        if (markFails) throw markFails
         marked = true
       },
       clear: () => void (marked = false),
@@ -169,6 +172,18 @@ describe('a service that does not start', () => {
     deeds = []
     await pass(600_000)
     expect(deeds).toEqual([])
+  })
+
+  test('a card that takes no new file prevents no restart, and the service is started again until it runs', async () => {
+    markFails = new Error('EROFS: read-only file system')
+    expect(await management.execute({ name: 'restart' }, waits)).toMatchObject({ ok: true })
+    expect(deeds).toEqual(['mark', 'stop', 'start'])
+    answers.start = failed
+    expect(await management.execute({ name: 'restart' }, waits)).toMatchObject({ ok: false })
+    answers.start = done('started')
+    deeds = []
+    await pass(60_000)
+    expect(deeds).toEqual(['start'])
   })
 
   test('a failed start after the command restart reports no stored change', async () => {
