@@ -7,7 +7,7 @@ import type { LockConfig } from './config.ts'
 const noGpio: GpioLines = {
   read: () => undefined,
   write: () => false,
-  watch() {},
+  watch: () => () => {},
   close() {},
 }
 

@@ -72,6 +72,7 @@ export class Doors {
   readonly #events: DoorEvents
   readonly #doors: readonly Door[]
   #reading: Cancel | undefined
+  #watches: Cancel[] = []
   #unreadSince: number | undefined
   #isStopped = false
 
@@ -83,14 +84,16 @@ export class Doors {
 
   /** Locks unlocked doors and watches the sensors. A lock that is already locked is not driven. */
   start(): void {
-    for (const door of this.#doors)
-      if (door.sensor !== undefined) this.#options.gpio.watch(door.sensor, () => this.#onEdge(door))
+    this.#watches = this.#doors.flatMap((door) =>
+      door.sensor === undefined ? [] : [this.#options.gpio.watch(door.sensor, () => this.#onEdge(door))],
+    )
     this.reread()
   }
 
   /** Locks all doors again. */
   stop(): void {
     this.#isStopped = true
+    for (const end of this.#watches.splice(0)) end()
     this.#reading?.()
     for (const door of this.#doors) {
       door.nextRead?.()
@@ -280,7 +283,7 @@ export class Doors {
   /** Edges merge and contacts bounce. Only the level counts, read soon after the first edge. */
   #onEdge(door: Door): void {
     const { clock, settings } = this.#options
-    // The lines outlive this object: another object may watch them now.
+    // An edge before the stop may arrive after it.
     if (this.#isStopped) return
     const now = clock.monotonic()
     this.#noteLockBefore(door)

@@ -10,6 +10,7 @@ import {
   type GpioLineState,
   type GpioUserMessage,
 } from './messages.ts'
+import { Watchers } from './watchers.ts'
 
 export interface GpioClientOptions {
   /** Opens one connection. Calls no handler before it returns. */
@@ -27,7 +28,7 @@ const reconnect = { firstMs: 50, maxMs: 2000 }
 export class GpioClient implements GpioLines {
   readonly #options: GpioClientOptions
   readonly #updated: (() => void)[] = []
-  readonly #watchers = new Map<string, (() => void)[]>()
+  readonly #watchers = new Watchers()
   #lines: Map<string, GpioLineState> | undefined
   #port: LinePort | undefined
   #attempt = 0
@@ -65,8 +66,8 @@ export class GpioClient implements GpioLines {
     return true
   }
 
-  watch(name: string, listener: () => void): void {
-    this.#watchers.set(name, [...(this.#watchers.get(name) ?? []), listener])
+  watch(name: string, listener: () => void): Cancel {
+    return this.#watchers.add(name, listener)
   }
 
   problem(): LinesProblem | undefined {
@@ -152,6 +153,6 @@ export class GpioClient implements GpioLines {
 
   #notify(names: readonly string[]): void {
     for (const listener of this.#updated) listener()
-    for (const name of names) for (const listener of this.#watchers.get(name) ?? []) listener()
+    for (const name of names) this.#watchers.notify(name)
   }
 }

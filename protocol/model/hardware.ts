@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Cancel } from './runtime.ts'
 
 /**
  * The description of a hub's hardware: one file (`hardware.json`). The hub's service drives the devices in it, and the
@@ -178,8 +179,8 @@ export interface GpioLines {
   read(name: string): Level | undefined
   /** Drives an output. Returns false if that failed. */
   write(name: string, level: Level): boolean
-  /** Calls `listener` after any edge of an input. Edges merge, so `listener` must read the level. */
-  watch(name: string, listener: () => void): void
+  /** Calls `listener` after any edge of an input, until it is cancelled. Edges merge, so `listener` must read the level. */
+  watch(name: string, listener: () => void): Cancel
   /** Why no line can be used, if the reason is known; undefined while lines can be used. */
   problem?(): LinesProblem | undefined
   /** Releases the lines without changing any level. */

@@ -71,12 +71,12 @@ export function createGpioBank(lines: readonly GpioLine[]): GpioBank {
         read: (name) => (open ? levels.get(name) : undefined),
         write: (name, level) => open && drive(name, level),
         watch(name, listener) {
-          if (!levels.has(name) || outputs.has(name)) return
-          removals.push(
-            onChange((changed) => {
-              if (changed === name) deliver(() => void (open && listener()))
-            }),
-          )
+          if (!levels.has(name) || outputs.has(name)) return () => {}
+          const remove = onChange((changed) => {
+            if (changed === name) deliver(() => void (open && listener()))
+          })
+          removals.push(remove)
+          return remove
         },
         close() {
           open = false

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Gpio } from 'onoff'
+import { Watchers } from '../../../protocol/gpio/watchers.ts'
 import { backoffMs, type Cancel, type Runtime } from '../../../protocol/model/runtime.ts'
 import type {
   GpioLine,
@@ -141,7 +142,7 @@ export class OnoffLines implements GpioLines {
   readonly #root: string
   readonly #openPin: OpenPin
   readonly #open = new Map<string, Pin>()
-  readonly #watchers = new Map<string, (() => void)[]>()
+  readonly #watchers = new Watchers()
   readonly #failures: Map<string, RepeatedLine>
   readonly #chip: RepeatedLine
   #attempt = 0
@@ -181,8 +182,8 @@ export class OnoffLines implements GpioLines {
     }
   }
 
-  watch(name: string, listener: () => void): void {
-    this.#watchers.set(name, [...(this.#watchers.get(name) ?? []), listener])
+  watch(name: string, listener: () => void): Cancel {
+    return this.#watchers.add(name, listener)
   }
 
   problem(): LinesProblem | undefined {
@@ -200,7 +201,7 @@ export class OnoffLines implements GpioLines {
     const missing = this.#options.hardware.lines.filter((line) => !this.#open.has(line.name))
     const base = missing.length > 0 ? this.#findBase() : undefined
     const opened = base === undefined ? [] : missing.filter((line) => this.#openLine(line, base))
-    for (const { name } of opened) this.#notify(name)
+    for (const { name } of opened) this.#watchers.notify(name)
     if (opened.length < missing.length) this.#retry()
     else this.#attempt = 0
   }
@@ -255,7 +256,7 @@ export class OnoffLines implements GpioLines {
         pin.watch((error) => {
           if (this.#open.get(name) !== pin) return
           if (error) this.#failed(name, 'watched', error)
-          this.#notify(name)
+          this.#watchers.notify(name)
         })
       this.#failures.get(name)!.succeeded({ line: name }, 'the GPIO line works again')
       return true
@@ -281,9 +282,5 @@ export class OnoffLines implements GpioLines {
     } catch (error) {
       this.#options.log.debug({ line: name, error: reasonOf(error) }, 'a GPIO line cannot be closed')
     }
-  }
-
-  #notify(name: string): void {
-    for (const listener of this.#watchers.get(name) ?? []) listener()
   }
 }

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest'
-import { lockAll } from '../../../edge/hardware/doors.ts'
+import { Doors, lockAll } from '../../../edge/hardware/doors.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import type { GpioLines, Level } from '../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
+import { defaultCoreSettings } from '../../../protocol/settings/hub-limits.ts'
 import { simulatedHardware } from '../../simulation/hardware.ts'
+import { virtualRuntime } from '../../world/clock.ts'
 
 /** Lines with these levels; driven levels are recorded. A line without a level cannot be read. */
 function linesAt(levels: Record<string, Level>) {
@@ -10,7 +13,7 @@ function linesAt(levels: Record<string, Level>) {
   const gpio: GpioLines = {
     read: (name) => levels[name],
     write: (name, level) => driven.push(`${name} ${level}`) > 0,
-    watch() {},
+    watch: () => () => {},
     close() {},
   }
   return { gpio, driven }
@@ -29,4 +32,42 @@ test('a lock with an unknown level is locked', () => {
   const { gpio, driven } = linesAt({})
   lockAll(gpio, simulatedHardware.gpio.lines, silentLog)
   expect(driven.toSorted()).toEqual(locks.map((lock) => `${lock} 0`).toSorted())
+})
+
+test('a stopped hub watches no line any more, however often it starts in one process', () => {
+  const watched = new Set<() => void>()
+  const gpio: GpioLines = {
+    read: () => 0,
+    write: () => true,
+    watch(_name, listener) {
+      watched.add(listener)
+      return () => void watched.delete(listener)
+    },
+    close() {},
+  }
+  const lines = simulatedHardware.gpio.lines.map(({ name }) => name)
+  const { clock } = virtualRuntime(1)
+  const silent = () => {}
+  const events = { onMoved: silent, onChange: silent, onSeen: silent, onRelocked: silent, onTrouble: silent }
+  const start = (): Doors => {
+    const options = {
+      gpio,
+      lines,
+      clock,
+      settings: defaultCoreSettings,
+      checkpoint: noCheckpoint,
+      log: silentLog,
+    }
+    const doors = new Doors(options, events)
+    doors.start()
+    return doors
+  }
+  const first = start()
+  const count = watched.size
+  expect(count).toBeGreaterThan(0)
+  first.stop()
+  for (let life = 0; life < 10; life++) start().stop()
+  expect(watched.size).toBe(0)
+  start()
+  expect(watched.size).toBe(count)
 })

@@ -72,6 +72,17 @@ test('a watcher receives each change, the loss of the chip and its return', asyn
   expect(seen).toEqual([0, 1, undefined, 0])
 })
 
+test('a watcher receives nothing after its end, and others of the same line still do', () => {
+  const { client, say, sayLines } = setUp()
+  const seen: string[] = []
+  const end = client.watch('main_door', () => seen.push('ended'))
+  client.watch('main_door', () => seen.push('other'))
+  end()
+  sayLines(line('main_door', 'in'))
+  say({ type: 'level', name: 'main_door', level: 1 })
+  expect(seen).toEqual(['other', 'other'])
+})
+
 test('the client reconnects to a silent chip, but not to a chip that reports that it is alive', async () => {
   const { say, sayLines, runtime, connections, client } = setUp()
   sayLines(line('main_door', 'in'))

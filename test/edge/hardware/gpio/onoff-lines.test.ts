@@ -162,12 +162,15 @@ describe('a GPIO line that fails after it worked', () => {
   test('a GPIO line that fails when it is watched is reopened and watched again', () => {
     const { runtime, lines, pins } = setUp()
     let edges = 0
-    lines.watch('main_door', () => edges++)
+    const end = lines.watch('main_door', () => edges++)
     pins.onEdge?.(new Error('EBADF'))
     expect(lines.read('main_door')).toBeUndefined()
     runtime.clock.advance(1000)
     expect(lines.read('main_door')).toBe(1)
     const before = edges
+    pins.onEdge?.(null)
+    expect(edges).toBe(before + 1)
+    end()
     pins.onEdge?.(null)
     expect(edges).toBe(before + 1)
     lines.close()
