@@ -67,7 +67,17 @@ class Bins extends Rows<typeof tables.bins> {
     return this.all().filter((bin) => bin.order_id === orderId)
   }
 
+  /** Those of the bins that the hub has and that no other order holds. */
+  freeFor(orderId: string, bins: readonly number[]): number[] {
+    return this.all().flatMap(({ number, order_id }) =>
+      bins.includes(number) && (order_id ?? orderId) === orderId ? [number] : [],
+    )
+  }
+
+  /** Throws if another order holds the bin: the goods of that order may be in it. */
   hold(bin: number, orderId: string): void {
+    const holder = this.find(bin)?.order_id ?? orderId
+    if (holder !== orderId) throw new Error(`bin ${bin} belongs to order ${holder}, not to order ${orderId}`)
     this.change(bin, { order_id: orderId, opened: false, on_trial: false })
   }
 

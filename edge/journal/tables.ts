@@ -156,7 +156,10 @@ export const bins = table({
   key: ['number'],
   columns: {
     number: integer(),
-    /** The order that holds the bin, from PREPARING until the bin was emptied and closed. */
+    /**
+     * The order that holds the bin, from PREPARING (a recovering order: from its acceptance) until the bin was
+     * emptied and closed.
+     */
     order_id: nullable(text()),
     /** Its door was open after the order became READY. */
     opened: flag(),

@@ -7,7 +7,7 @@ import type { HubCore } from '../../edge/core/hub-core.ts'
 import { createControllers } from '../../edge/hardware/controllers.ts'
 import { JournalOutbox, type Outbox } from '../../edge/journal/outbox.ts'
 import { openStore, type Store } from '../../edge/journal/store.ts'
-import type { GpioLines, LinesProblem } from '../../protocol/model/hardware.ts'
+import type { GpioLines, HardwareDescription, LinesProblem } from '../../protocol/model/hardware.ts'
 import { locationKey } from '../../protocol/model/location.ts'
 import { silentLog, type Log } from '../../protocol/model/log.ts'
 import type { CloudEntry, QueuedOrder } from '../../protocol/mqtt/cloud-entries.ts'
@@ -65,7 +65,7 @@ export class TestHub {
   inboxResets = 0
   readonly #log: { level: keyof Log; message: string }[] = []
   /** The hardware description of the hub's next life. */
-  hardware = simulatedHardware
+  hardware: HardwareDescription
   /** The number of the hub in the cell from which it moved. */
   formerHubId: number | undefined
   /** Lines of this hub that lead to another controller than intended, by their ports. */
@@ -88,22 +88,17 @@ export class TestHub {
   settings = defaultCoreSettings
 
   /** `versions`: serial protocol versions by controller; undefined: the newest. */
-  constructor(seed = 1, versions?: ReadonlyMap<string, number>) {
+  constructor(seed = 1, versions?: ReadonlyMap<string, number>, hardware = simulatedHardware) {
+    this.hardware = hardware
     this.#chance = seededChance(seed)
     this.journal = new Sqlite(':memory:')
     this.room = new SimulatedHub({
-      hardware: simulatedHardware,
+      hardware,
       runtime: { clock: this.clock, random: seededChance(seed + 1000) },
       storage: memoryStorage(),
       log: silentLog,
       versions,
-      loaded: stockedFacings.map(({ product_id, cabinet, shelf, row, units }) => ({
-        cabinet,
-        shelf,
-        row,
-        product_id,
-        units,
-      })),
+      loaded: [...stockedFacings],
     })
   }
 

@@ -1,6 +1,6 @@
 import type { Refusal } from '../../../protocol/serial/frames.ts'
 import type { OperationOutcome } from '../../hardware/controller-events.ts'
-import type { OperationEnd, UnitRow } from '../../journal/state.ts'
+import type { OperationEnd, State, UnitRow } from '../../journal/state.ts'
 import { NEVER_SENT, type OperationRow } from '../../journal/tables.ts'
 import { noteMotionFailed, noteMotionSucceeded, settleMotionBySensor } from '../bins/bin.ts'
 import { finishCommandOf } from '../command-results.ts'
@@ -97,7 +97,7 @@ function book(context: Context, operation: OperationRow, end: OperationEnd): voi
   if (delivers) {
     state.orders.setUnit(unit, 'dropped', operation.bin)
     state.orders.addKnownDropped(unit.order_id, unit.line_id)
-  }
+  } else if (unit?.state === 'running') state.orders.setUnit(unit, 'doubtful', operation.bin)
   bookDrop(context, operation, units, delivers ? 1 : 0)
   finishCommandOf(context, operation)
 }
@@ -106,9 +106,14 @@ function book(context: Context, operation: OperationRow, end: OperationEnd): voi
 function isDelivering({ state }: Context, operation: OperationRow, unit: UnitRow): boolean {
   const phase = state.orders.find(unit.order_id)?.phase
   if (phase !== 'preparing' && phase !== 'recovering') return false
+  // The customer cannot get a unit from a bin of another order. A recovering order claims its bins at its end.
+  if (phase === 'preparing' && !holdsBin(state, unit.order_id, operation.bin)) return false
   const isAwaited = operation.state === 'unknown' && (unit.state === 'doubtful' || unit.state === 'waiting')
   return unit.state === 'running' || isAwaited
 }
+
+const holdsBin = ({ bins }: State, orderId: string, bin: number | null): boolean =>
+  bins.ofOrder(orderId).some(({ number }) => number === bin)
 
 function endMotion(context: Context, operation: OperationRow, end: OperationEnd): void {
   context.state.operations.end(operation.id, end)

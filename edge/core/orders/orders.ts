@@ -99,11 +99,10 @@ export function withdrawOrder(context: Context, orderId: string): void {
   context.state.orders.change(orderId, { open_when_ready: false })
 }
 
-/** Starts to prepare an order in these bins. */
+/** Starts to prepare an order in these bins, which no other order holds. */
 export function prepareOrder(context: Context, orderId: string, bins: number[]): void {
   const { state, cloud } = context
-  // The hub's hardware may have changed since an earlier process named the bins.
-  for (const bin of bins) if (state.bins.find(bin)) state.bins.hold(bin, orderId)
+  for (const bin of bins) state.bins.hold(bin, orderId)
   enterPhase(context, orderId, { phase: 'preparing', preparing_at: cloud.now(), bins })
 }
 

@@ -38,7 +38,7 @@ export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: Le
   confirmByCloud(context, snapshot.config)
   if (state.facts.get('live')) {
     applyPlanogram(context, snapshot.facings, snapshot.products)
-    for (const entry of snapshot.orders) takeOrder(context, entry, leaveOut)
+    takeOrders(context, snapshot, leaveOut)
     withdrawUnnamed(context, snapshot)
     takeCounts(context, snapshot)
     return
@@ -48,7 +48,7 @@ export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: Le
   for (const id of new Set(snapshot.known_operations)) state.knownOperations.add({ id })
   state.facts.set('live', true)
   ledger.reportSnapshot('new')
-  for (const entry of snapshot.orders) takeOrder(context, entry, leaveOut)
+  takeOrders(context, snapshot, leaveOut)
   accountImported(context)
   takeCounts(context, snapshot)
 }
@@ -97,6 +97,17 @@ function takeStock({ state, cloud }: Context, snapshot: Snapshot): void {
 }
 
 /**
+ * Takes the orders of the snapshot. The started orders come first, and of them the newest: an order starts in
+ * empty bins, so a bin that two orders name contains the units of the newer order.
+ */
+function takeOrders(context: Context, { orders }: Snapshot, leaveOut: LeaveOut): void {
+  const hasStarted = ({ status }: Snapshot['orders'][number]): boolean => status > OrderStatus.QUEUED
+  const started = orders.filter(hasStarted).toReversed()
+  for (const entry of [...started, ...orders.filter((each) => !hasStarted(each))])
+    takeOrder(context, entry, leaveOut)
+}
+
+/**
  * Takes an order of the snapshot, reduced by its refunds since it was queued. An order that cannot be taken
  * must not block other orders, stock or configuration (I8).
  */
@@ -129,12 +140,12 @@ function takeUpOrder(context: Context, { order, status, lines }: Snapshot['order
   if (status < OrderStatus.READY) return
   // The contents of its bins were reported: only the customer has to come.
   completeUnits(context, order.order_id, 'short')
-  const present = bins.filter((bin) => state.bins.find(bin) !== undefined)
-  for (const bin of present) state.bins.hold(bin, order.order_id)
-  state.orders.change(order.order_id, { phase: 'ready', ready_at: cloud.now(), bins })
+  doubtLost(context, order.order_id)
+  const held = state.bins.ofOrder(order.order_id).map(({ number }) => number)
+  state.orders.change(order.order_id, { phase: 'ready', ready_at: cloud.now(), bins: held })
   if (status < OrderStatus.COLLECTING) return
   state.orders.change(order.order_id, { phase: 'collecting', collecting_at: cloud.now() })
-  for (const bin of present) state.bins.change(bin, { opened: true })
+  for (const bin of held) state.bins.change(bin, { opened: true })
 }
 
 /**
@@ -150,6 +161,7 @@ export function acceptRecovering(
   const { state } = context
   if (state.orders.find(order.order_id)) return
   acceptOrder(context, order, 'recovering', known)
+  reserveBins(context, order.order_id, known.bins)
   for (const unit of state.orders.units(order.order_id))
     for (const operation of state.operations.ofNote(refOf(unit))) {
       const { order_id, line_id, unit: number } = unit
@@ -158,9 +170,20 @@ export function acceptRecovering(
     }
 }
 
+/**
+ * Reserves bins that may contain units of a recovering order. A bin of another order stays with that order: it
+ * was empty when that order started.
+ */
+function reserveBins({ state: { bins } }: Context, orderId: string, numbers: readonly number[]): void {
+  for (const bin of bins.freeFor(orderId, numbers)) bins.hold(bin, orderId)
+}
+
 /** Sets a recovering order's unit by the outcome of its operation. */
-function claimUnit({ state: { orders } }: Context, unit: UnitRow, operation: OperationRow): void {
+function claimUnit(context: Context, unit: UnitRow, operation: OperationRow): void {
+  const { orders } = context.state
   const { state: phase, bin } = operation
+  const mayContain = phase === 'done' || phase === 'unknown' || phase === 'open'
+  if (bin !== null && mayContain) reserveBins(context, unit.order_id, [bin])
   if (phase === 'done') orders.setUnit(unit, 'dropped', bin)
   if (phase === 'unknown') orders.setUnit(unit, 'doubtful', bin)
   if (phase === 'open') orders.setUnit(unit, 'running', bin)
@@ -231,19 +254,34 @@ function recoveringUnit({ state }: Context, { ref, action }: OperationRow): Unit
  */
 export function recoverOrder(context: Context, orderId: string): void {
   const { state } = context
-  const order = state.orders.find(orderId)
-  if (!order) return
+  if (!state.orders.find(orderId)) return
   giveUpRunning(context, orderId)
   completeUnits(context, orderId, 'doubtful')
   markUnconfirmed(context, orderId)
+  doubtLost(context, orderId)
   const dropped = state.orders.units(orderId).filter((unit) => unit.state === 'dropped')
   if (dropped.length === 0) return endOrder(context, orderId, 'failed', REPLACED)
-  const bins = new Set([...dropped.flatMap((unit) => unit.bin ?? []), ...order.bins])
   prepareOrder(
     context,
     orderId,
-    [...bins].toSorted((a, b) => a - b),
+    state.bins.ofOrder(orderId).map(({ number }) => number),
   )
+}
+
+/**
+ * Units in a bin that is not the order's are doubtful: another order holds the bin, or the hub does not have
+ * it any more, so the customer cannot get them.
+ */
+function doubtLost(context: Context, orderId: string): void {
+  const { state } = context
+  const { bins } = state.orders.find(orderId)!
+  const units = state.orders.units(orderId)
+  // An earlier version of the service reserved no bins for a recovering order.
+  reserveBins(context, orderId, [...bins, ...units.flatMap(({ bin }) => bin ?? [])])
+  const held = new Set(state.bins.ofOrder(orderId).map(({ number }) => number))
+  for (const unit of units)
+    if ((unit.state === 'dropped' || unit.state === 'doubtful') && !held.has(unit.bin ?? 0))
+      state.orders.setUnit(unit, 'doubtful', null)
 }
 
 /**
