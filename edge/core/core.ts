@@ -24,6 +24,7 @@ import type { HubCore } from './hub-core.ts'
 import { createLayout } from './layout.ts'
 import { reasonToStay } from './leaving.ts'
 import { createLedger } from './ledger.ts'
+import { giveUpMoved } from './operations/outcomes.ts'
 import { reportAgain } from './recovery/orders.ts'
 import { reportAbsent } from './states.ts'
 
@@ -65,6 +66,7 @@ export function createCore(options: CoreOptions): HubCore {
         noteStart(context)
         askForConfig(context)
         checkUpdates(context)
+        giveUpMoved(context)
         endInterrupted(context)
         endAlarmsOfAbsent(context)
         reportAbsent(context)
@@ -97,7 +99,7 @@ export function createCore(options: CoreOptions): HubCore {
     health: () => healthOf(context),
     noteStall: () => health.check(),
     noteDesired: () => void actor.handle(() => checkUpdates(context)),
-    isIdle: () => context.state.orders.unfinished().length === 0,
+    isIdle: () => isIdle(context),
     reasonToStay: () => reasonToStay(context),
     readings: () => readingsOfFridges(context),
     quietMs: () => actor.quietMs(),
@@ -110,6 +112,11 @@ export function createCore(options: CoreOptions): HubCore {
     acceptance,
   }
 }
+
+/** A motion of a controller that does not answer may never end: the next description may replace the controller. */
+const isIdle = ({ state, devices }: Context): boolean =>
+  state.orders.unfinished().length === 0 &&
+  !state.operations.open().some(({ controller }) => devices.isUp(controller))
 
 /** Actions of people at the hub, and the data of the hub's page. */
 function atTheHub(context: Context) {

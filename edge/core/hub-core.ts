@@ -86,7 +86,7 @@ export interface HubCore {
   noteStall(): void
   /** A version of the desired state was confirmed: an alarm about an earlier one is over. */
   noteDesired(): void
-  /** No order is in progress. */
+  /** No order is in progress, and no connected controller moves anything. */
   isIdle(): boolean
   /** Why the hub must not begin a new journal now, as a sentence; undefined if it may. */
   reasonToStay(): string | undefined

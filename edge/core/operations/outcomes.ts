@@ -144,6 +144,21 @@ export function giveUpRunning(context: Context, orderId: string): void {
       becomeUnknown(context, operation, { ...operation, why: 'gave_up', ended_at: context.cloud.now() })
 }
 
+/**
+ * At the start: nobody answers for an operation if the hardware description gives its device to another
+ * controller now, or contains it no more. Sensors, a count or a person settle it.
+ */
+export function giveUpMoved(context: Context): void {
+  const { state, layout, cloud } = context
+  for (const operation of state.operations.all()) {
+    if (layout.controllerOf(operation.device) === operation.controller) continue
+    if (operation.recheck) state.operations.change(operation.id, { recheck: false })
+    if (operation.state !== 'open') continue
+    becomeUnknown(context, operation, { ...operation, why: 'gave_up', ended_at: cloud.now() })
+    finishCommandOf(context, operation)
+  }
+}
+
 function unitOf({ state }: Context, operation: OperationRow): UnitRow | undefined {
   if (operation.order_id === null) return undefined
   return state.orders

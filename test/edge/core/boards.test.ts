@@ -2,7 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { loadState } from '../../../edge/journal/state.ts'
 import { openStore } from '../../../edge/journal/store.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
+import type { ControllerDescription } from '../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
+import { simulatedHardware } from '../../simulation/hardware.ts'
 import { uuid } from '../../support/uuid.ts'
 import { TestHub } from '../../world/hub.ts'
 
@@ -263,6 +265,61 @@ describe('lines to the wrong board', () => {
     bench.queue(1, { 4: 1 })
     expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
   })
+})
+
+describe('a motion that was open when the hardware description changed', () => {
+  /** The door of bin 1 moves when the hub stops; the next life has another description. */
+  function changed(description: (bins: ControllerDescription) => ControllerDescription): TestHub {
+    const bench = TestHub.ready()
+    bench.fault('slow_motion', 'bin-1')
+    bench.command({ name: 'open_bin', bin: 1 })
+    bench.run(100)
+    bench.kill()
+    bench.fault('memory_loss', 'bins')
+    bench.run(5000)
+    const { controllers } = simulatedHardware
+    bench.hardware = {
+      ...simulatedHardware,
+      controllers: controllers.map((each) => (each.id === 'bins' ? description(each) : each)),
+    }
+    bench.begin()
+    bench.run(5000)
+    expect(bench.entries('command.finished')).toMatchObject([{ outcome: 'unknown', reason: 'interrupted' }])
+    return bench
+  }
+
+  test('it is settled by the sensors if its controller has another name now', () => {
+    const bench = changed((bins) => ({ ...bins, id: 'bins-a' }))
+    bench.run(60_000)
+    expect(bench.core.unknownOperations()).toEqual([])
+    expect(bench.entries('operation.settled')).toMatchObject([{ by: 'sensor' }])
+    const { results } = bench.command({ name: 'close_bin', bin: 1 })
+    bench.run(60_000)
+    expect(results).toMatchObject([{ outcome: 'executed' }])
+  })
+
+  test('it is settled by a person if the hub does not have its device any more', () => {
+    const bench = changed((bins) => ({ ...bins, devices: bins.devices.slice(1) }))
+    const [unknown] = bench.core.unknownOperations()
+    expect(unknown).toMatchObject({ device: 'bin-1' })
+    expect(bench.core.settle(unknown!.operation_id, true)).toMatchObject({ ok: true })
+    expect(bench.core.unknownOperations()).toEqual([])
+  })
+})
+
+test('a hub is not idle while a connected controller moves something', () => {
+  const bench = TestHub.ready()
+  bench.fault('slow_motion', 'bin-1')
+  bench.command({ name: 'open_bin', bin: 1 })
+  bench.run(100)
+  expect(bench.core.isIdle()).toBe(false)
+  bench.run(60_000)
+  expect(bench.core.isIdle()).toBe(true)
+  bench.command({ name: 'close_bin', bin: 1 })
+  bench.run(100)
+  bench.fault('silent_port', 'bins')
+  bench.run(60_000)
+  expect(bench.core.isIdle()).toBe(true)
 })
 
 test('a controller with an old last motion is not regarded as proof of a newer journal', () => {
