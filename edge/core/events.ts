@@ -6,7 +6,7 @@ import { ApplyError, type LeaveOut } from '../journal/inbox.ts'
 import { settleMotionBySensor } from './bins/bin.ts'
 import { endReconnects } from './commands.ts'
 import type { Context } from './context.ts'
-import { confirmByCloud } from './fridges.ts'
+import { applyConfig } from './fridges.ts'
 import { numberOf } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { loseFirmware, meetFirmware, noteFirmware, noteFirmwareAnswer } from './firmware.ts'
@@ -153,8 +153,7 @@ export function applyCloudEntry(context: Context, body: unknown, leaveOut: Leave
       applyPlanogram(context, entry.facings, entry.products)
       return
     case 'config':
-      context.state.facts.setConfig(entry.config)
-      confirmByCloud(context, entry.config)
+      applyConfig(context, entry.config)
       return
     case 'desired':
       takeDesired(context, entry.desired)

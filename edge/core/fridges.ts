@@ -327,10 +327,18 @@ export function confirmFridge({ state, devices, cloud, runtime }: Context, numbe
   return true
 }
 
-/** Applies confirmations of people in the cloud: fridges that were shut off before the confirmation sell again. */
-export function confirmByCloud(context: Context, { confirmed_fridges }: HubConfig): void {
-  for (const { fridge_number, at } of confirmed_fridges) {
-    const shutoffAt = context.state.fridges.find(fridge_number)?.shutoff_at ?? null
-    if (shutoffAt !== null && shutoffAt <= at) confirmFridge(context, fridge_number)
+/**
+ * Stores the cloud's configuration, and applies new confirmations of people in the cloud: fridges that were shut off
+ * before the confirmation sell again. Each configuration repeats the latest confirmations. A repeated one ends no
+ * shutoff, because a wrong clock of the cloud may have dated it in the future.
+ */
+export function applyConfig(context: Context, config: HubConfig): void {
+  const { state } = context
+  const known = state.facts.config()?.confirmed_fridges ?? []
+  state.facts.setConfig(config)
+  for (const { fridge_number, at } of config.confirmed_fridges) {
+    const isRepeated = known.some((each) => each.fridge_number === fridge_number && each.at === at)
+    const shutoffAt = state.fridges.find(fridge_number)?.shutoff_at ?? null
+    if (!isRepeated && shutoffAt !== null && shutoffAt <= at) confirmFridge(context, fridge_number)
   }
 }

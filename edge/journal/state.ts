@@ -67,7 +67,7 @@ class Bins extends Rows<typeof tables.bins> {
     return this.all().filter((bin) => bin.order_id === orderId)
   }
 
-  /** Those of the bins that the hub has and that no other order holds. */
+  /** The bins of `bins` that the hub has, without the bins of other orders. */
   freeFor(orderId: string, bins: readonly number[]): number[] {
     return this.all().flatMap(({ number, order_id }) =>
       bins.includes(number) && (order_id ?? orderId) === orderId ? [number] : [],

@@ -145,8 +145,8 @@ export function giveUpRunning(context: Context, orderId: string): void {
 }
 
 /**
- * At the start: nobody answers for an operation if the hardware description gives its device to another
- * controller now, or contains it no more. Sensors, a count or a person settle it.
+ * Gives up open operations of devices that the hardware description has moved to another controller, or does
+ * not contain any more. The outcome is unknown until sensors, a count or a person settle it.
  */
 export function giveUpMoved(context: Context): void {
   const { state, layout, cloud } = context

@@ -99,7 +99,7 @@ export function withdrawOrder(context: Context, orderId: string): void {
   context.state.orders.change(orderId, { open_when_ready: false })
 }
 
-/** Starts to prepare an order in these bins, which no other order holds. */
+/** Starts to prepare an order in these bins. They must not belong to another order. */
 export function prepareOrder(context: Context, orderId: string, bins: number[]): void {
   const { state, cloud } = context
   for (const bin of bins) state.bins.hold(bin, orderId)

@@ -5,7 +5,7 @@ import type { LeaveOut } from '../../journal/inbox.ts'
 import type { UnitRow } from '../../journal/state.ts'
 import type { FacingRow, OperationRow } from '../../journal/tables.ts'
 import type { Context } from '../context.ts'
-import { confirmByCloud } from '../fridges.ts'
+import { applyConfig } from '../fridges.ts'
 import { cabinetDevice, isAt, placeOf } from '../layout.ts'
 import { reportUnknown } from '../ledger.ts'
 import { refOf, unitOfRef } from '../operations/intend.ts'
@@ -34,8 +34,7 @@ export type Snapshot = Extract<CloudEntry, { kind: 'snapshot' }>
  */
 export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: LeaveOut): void {
   const { state, ledger } = context
-  state.facts.setConfig(snapshot.config)
-  confirmByCloud(context, snapshot.config)
+  applyConfig(context, snapshot.config)
   if (state.facts.get('live')) {
     applyPlanogram(context, snapshot.facings, snapshot.products)
     takeOrders(context, snapshot, leaveOut)
@@ -97,8 +96,8 @@ function takeStock({ state, cloud }: Context, snapshot: Snapshot): void {
 }
 
 /**
- * Takes the orders of the snapshot. The started orders come first, and of them the newest: an order starts in
- * empty bins, so a bin that two orders name contains the units of the newer order.
+ * Takes the orders of the snapshot, the newest started order first. An order starts in empty bins. So a bin
+ * that two orders name contains the units of the newer order.
  */
 function takeOrders(context: Context, { orders }: Snapshot, leaveOut: LeaveOut): void {
   const hasStarted = ({ status }: Snapshot['orders'][number]): boolean => status > OrderStatus.QUEUED
@@ -269,8 +268,8 @@ export function recoverOrder(context: Context, orderId: string): void {
 }
 
 /**
- * Units in a bin that is not the order's are doubtful: another order holds the bin, or the hub does not have
- * it any more, so the customer cannot get them.
+ * Units in a bin that is not the order's are doubtful: the customer cannot get them. Another order holds the
+ * bin, or the hub does not have it any more.
  */
 function doubtLost(context: Context, orderId: string): void {
   const { state } = context

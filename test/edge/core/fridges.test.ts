@@ -163,6 +163,19 @@ describe('a fridge above its limit', () => {
     bench.run(31 * MINUTE)
     expect(status(bench)).toMatchObject({ shutoff: true })
   })
+
+  test('a confirmation that a wrong clock of the cloud dated in the future ends no later shutoff', () => {
+    const bench = TestHub.ready()
+    warm(bench)
+    bench.run(31 * MINUTE)
+    const confirmed_fridges = [{ fridge_number: 1, at: bench.core.cloudNow() + 365 * 24 * 60 * MINUTE }]
+    bench.apply({ kind: 'config', config: { ...config, confirmed_fridges } })
+    expect(status(bench)).toMatchObject({ shutoff: false })
+    bench.run(31 * MINUTE)
+    // The owner changes another setting, and the configuration repeats the confirmation.
+    bench.apply({ kind: 'config', config: { ...config, confirmed_fridges, disabled_bins: [2] } })
+    expect(status(bench)).toMatchObject({ shutoff: true })
+  })
 })
 
 describe('fridges after a power cut', () => {
