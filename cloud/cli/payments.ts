@@ -1,5 +1,5 @@
 import { findPayment, payments, stuckPayments } from '../commerce/payments/payment.ts'
-import { openOrphans, orphans } from '../commerce/payments/orphaned-payments.ts'
+import { openOrphans, orphans, SETTLED } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/days.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
@@ -60,7 +60,7 @@ async function settleOrphan(tx: Tx, context: CloudContext, ref: string) {
     context,
     orphan,
     { kind: 'orphan', subject: orphan.id },
-    { outcome: 'canceled', extra: { result: 'settled', actor: COMMAND_LINE } },
+    { outcome: 'canceled', reason: SETTLED, extra: { result: 'settled', actor: COMMAND_LINE } },
   )
   return { ...viewOrphan(orphan), settled: true }
 }

@@ -23,6 +23,7 @@ export type OperationOutcome =
   | 'failed'
   | 'canceled' //   an unfinished payment was cancelled
   | 'removed' //    a saved method or customer was removed
+  | 'returned' //   refunded money of a canceled payment is back at the processor
   | 'given_up' //   its time is over, and the processor has given no final answer
 
 /**
@@ -53,6 +54,7 @@ const operationTransitions: Record<
     declined: 'canceled',
   },
   removed: { unanswered: 'canceled', succeeded: 'canceled', failed: 'canceled' },
+  returned: { canceled: 'processing' },
 }
 
 /** The time of the next question to the processor. */

@@ -14,13 +14,14 @@ import {
   begin,
   findOperation,
   MoneyOperations,
+  readOperation,
   workOf,
   type Answer,
   type Operation,
   type OperationKind,
 } from '../money/operations.ts'
 import { noteRestored } from '../orders/restored.ts'
-import type { ListedPayment } from '../processors/processor.ts'
+import type { ListedPayment, ListedRefund } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { payments } from './payment.ts'
 
@@ -61,6 +62,9 @@ export async function comparePayment(
   const { order_uuid } = order
   await noteRestored(tx, context, order_uuid === null ? [] : [{ ...order, order_uuid }])
 }
+
+/** The reason in the operation of an orphan that a person has settled. */
+export const SETTLED = 'settled'
 
 /** How an orphan was closed, and by whom. */
 interface Closed {
@@ -117,13 +121,37 @@ async function endOf(
     made.reduce((cents, refund) => cents + (isMeant(refund.status) ? refund.amount : 0), 0)
   if (sum((one) => one === 'succeeded') >= orphan.amount) return 'refunded'
   const left = orphan.amount - sum((one) => one !== 'failed')
-  const failure =
-    context.settings.orphanedPayments === 'refund' && left > 0
-      ? await refund(services, operation, orphan, left)
-      : null
+  const failed = triesOf(ref, made).filter(({ status: one }) => one === 'failed')
+  const isDue =
+    context.settings.orphanedPayments === 'refund' &&
+    left > 0 &&
+    isTryDue(
+      context,
+      failed.map(({ at }) => at),
+    )
+  const failure = isDue ? await refund(services, ref, orphan, left) : (failed.at(-1)?.failureReason ?? null)
   if (failure === 'refunded') return 'refunded'
   await context.db.transact((tx) => raise(tx, context, operation, { orphan, failure }))
   return 'open'
+}
+
+/** The service's refunds of an orphan with their times, oldest first. The processor has the only record of them. */
+const triesOf = (ref: string, made: readonly ListedRefund[]) =>
+  made
+    .flatMap((refund) => {
+      const [prefix, at] = [nameOfTry(ref, ''), refund.identity]
+      return at?.startsWith(prefix) ? [{ ...refund, at: Number(at.slice(prefix.length)) }] : []
+    })
+    .toSorted((a, b) => a.at - b.at)
+
+const nameOfTry = (ref: string, at: number | ''): string => `orphan.${ref}.${at}`
+
+/** Whether the service may refund an orphan again after tries that failed at these times. */
+function isTryDue({ runtime, settings }: CloudContext, failedAt: readonly number[]): boolean {
+  const last = failedAt.at(-1)
+  if (last === undefined) return true
+  if (failedAt.length > settings.refundRetries) return false
+  return runtime.clock.now() >= last + settings.refundRetryMs * 2 ** (failedAt.length - 1)
 }
 
 /**
@@ -131,18 +159,19 @@ async function endOf(
  * is working on it.
  */
 async function refund(
-  { processor }: MoneyServices,
-  { processor_ref: ref, started_at: startedAt }: Operation,
+  { processor, context }: MoneyServices,
+  ref: string,
   { order_id }: OrphanedPayment,
   amount: number,
 ): Promise<string | null> {
+  const now = context.runtime.clock.now()
   const { status, failureReason } = await processor.createRefund({
-    // One key per amount: the amount differs after a partial refund.
-    idempotencyKey: `orphan:${ref}:${amount}`,
-    startedAt,
-    ref: ref!,
+    // Each try is a refund of its own. It is for the whole rest: the processor refuses a second one.
+    idempotencyKey: `orphan:${ref}:${now}`,
+    startedAt: now,
+    ref,
     amount,
-    metadata: { refund_id: `orphan.${ref}.${amount}`, order_id: order_id ?? 0 },
+    metadata: { refund_id: nameOfTry(ref, now), order_id: order_id ?? 0 },
   })
   if (status === 'succeeded') return 'refunded'
   return status === 'failed' ? (failureReason ?? 'refused') : null
@@ -186,9 +215,30 @@ export const openOrphans = (q: Queries) =>
     .where('o.state', '<>', 'canceled')
     .orderBy('p.id')
 
-/** Money of an orphan moved at the processor: due work asks about it at once. */
-export async function checkOrphan(tx: Tx, { runtime }: CloudContext, orphan: Operation): Promise<void> {
+/** The processor reports on an orphan: due work asks about it at once. */
+async function checkOrphan(tx: Tx, { runtime }: CloudContext, orphan: Operation): Promise<void> {
   if (isOpen(orphan)) await schedule(tx, workOf('orphan'), orphan.subject, runtime.clock.now())
+}
+
+/**
+ * Money of an orphan moved at the processor. A closed orphan opens again if the money is back, unless a person has
+ * settled it. `isNews` records the move, so that it opens the orphan once.
+ */
+export async function followOrphan(
+  tx: Tx,
+  context: CloudContext,
+  { subject }: Operation,
+  isBack: boolean,
+  isNews: () => Promise<boolean>,
+): Promise<void> {
+  const orphan = await tx.forUpdate(orphanById(tx.q, subject)).executeTakeFirst()
+  const operation = await readOperation(tx.q, 'orphan', subject)
+  if (!orphan || !operation) return
+  if (isOpen(operation)) return checkOrphan(tx, context, operation)
+  if (!isBack || operation.reason === SETTLED || !(await isNews())) return
+  await orphans.apply(tx, context, orphan, operation, { outcome: 'returned' })
+  await orphans.apply(tx, context, orphan, operation, { outcome: 'given_up' })
+  await schedule(tx, workOf('orphan'), subject, context.runtime.clock.now())
 }
 
 type ApplyIntent = (

@@ -32,7 +32,7 @@ import { amountShare } from '../refunds/shares.ts'
 import { refundOwed, stopRefunded } from '../refunds/undelivered.ts'
 import { deposits, lockDeposit } from '../ledger/deposit.ts'
 import { restoreDeposit, takeDeposit } from '../ledger/wallet.ts'
-import { checkOrphan } from './orphaned-payments.ts'
+import { followOrphan } from './orphaned-payments.ts'
 import { findPayment, payments } from './payment.ts'
 
 /** Money of a payment or deposit that moved at the processor without a request of the service. */
@@ -65,7 +65,14 @@ const movesOf: Readonly<
 > = {
   payment: (tx, context, operation, move) => followPayment(tx, context, operation, [move]),
   deposit: followDeposit,
-  orphan: checkOrphan,
+  orphan: (tx, context, operation, move) =>
+    followOrphan(
+      tx,
+      context,
+      operation,
+      move.status === 'failed',
+      async () => isKnownMove(move) && recordStage(tx, context, move),
+    ),
   refund: null,
   method: null,
   customer: null,

@@ -207,7 +207,8 @@ async function refund(
     .where('idempotency_key', '=', idempotencyKey)
     .executeTakeFirst()
   if (known) return toRefund(known)
-  const failureReason = (await isDisputed(tx, ref)) ? 'charge_disputed' : refundFailure(intent, amount)
+  if (await isDisputed(tx, ref)) return { ref: null, status: 'failed', failureReason: 'charge_disputed' }
+  const failureReason = refundFailure(intent, amount)
   const success = cardOf(intent.method)?.refundsLater ? 'pending' : 'succeeded'
   const row = await tx.q
     .insertInto('sandbox_refunds')

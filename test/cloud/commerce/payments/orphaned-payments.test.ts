@@ -131,6 +131,64 @@ onEachProcessor('payments that the books have lost', (open) => {
     expect(alarm?.message).toContain('its refund failed')
   })
 
+  test('a lost payment is refunded again if a bank returns its refund', async () => {
+    const shop = await open()
+    shop.context.settings.orphanedPayments = 'refund'
+    const { amount } = (await shop.payments((await shop.paidOrder({ 1: 1 })).id))[0]!
+    await restore(shop)
+    for (let count = 0; count < 2; count += 1) await compare(shop)
+    const [made] = await shop.bank.refunds()
+    await shop.bank.returnRefund(made!.id)
+    for (let count = 0; count < 3; count += 1) await compare(shop)
+    expect(await shop.bank.intents()).toMatchObject([{ refunded: amount }])
+    expect(await shop.bank.refunds()).toHaveLength(2)
+    expect(await alarms(shop, 'payment_orphaned')).toEqual([])
+    const audit = await shop.context.db.kysely.selectFrom('audit_log').select(['action', 'result']).execute()
+    const closed = { action: 'payments.orphan', result: 'refunded' }
+    expect(audit.filter(({ action }) => action === closed.action)).toEqual([closed, closed])
+  })
+
+  test('a lost payment raises its alarm again if a bank returns the refund that a person made', async () => {
+    const shop = await open()
+    const { processor_ref: ref, amount } = (await shop.payments((await shop.paidOrder({ 1: 1 })).id))[0]!
+    await restore(shop)
+    await compare(shop)
+    await shop.bank.giveBack(ref!, amount)
+    await deliver(shop)
+    await shop.work.drain()
+    expect(await alarms(shop, 'payment_orphaned')).toEqual([])
+    const [made] = await shop.bank.refunds()
+    await shop.bank.returnRefund(made!.id)
+    await compare(shop)
+    expect(await alarms(shop, 'payment_orphaned')).toHaveLength(1)
+  })
+
+  test('a disputed lost payment is refunded when its dispute is won', async () => {
+    const shop = await open()
+    shop.context.settings.orphanedPayments = 'refund'
+    const { processor_ref: ref, amount } = (await shop.payments((await shop.paidOrder({ 1: 1 })).id))[0]!
+    await restore(shop)
+    await shop.bank.dispute(ref!)
+    await deliver(shop)
+    for (let count = 0; count < 24; count += 1) await compare(shop)
+    expect(await alarms(shop, 'payment_orphaned')).toHaveLength(1)
+    await shop.bank.endDispute(ref!, 'won')
+    await deliver(shop)
+    await compare(shop)
+    expect(await shop.bank.intents()).toMatchObject([{ refunded: amount }])
+    expect(await alarms(shop, 'payment_orphaned')).toEqual([])
+  })
+
+  test('a refused refund of a lost payment is tried again REFUND_RETRIES times', async () => {
+    const shop = await open()
+    shop.context.settings.orphanedPayments = 'refund'
+    await shop.paidOrder({ 1: 1 }, shop.bank.unrefundable)
+    await restore(shop)
+    for (let count = 0; count < 24 * 4; count += 1) await compare(shop)
+    expect(await shop.bank.refunds()).toHaveLength(1 + shop.context.settings.refundRetries)
+    expect(await alarms(shop, 'payment_orphaned')).toHaveLength(1)
+  })
+
   test('a lost payment is closed by `payments settle`, and stays closed', async () => {
     const shop = await open()
     await shop.paidOrder({ 1: 1 })
@@ -147,6 +205,9 @@ onEachProcessor('payments that the books have lost', (open) => {
     await expect(call('settle', 'pi_unknown')).rejects.toThrow('pi_unknown')
     expect(await call('settle', orphan!.ref)).toMatchObject({ settled: true })
     expect(await call('orphaned')).toEqual([])
+    await shop.bank.dispute(orphan!.ref)
+    await shop.bank.endDispute(orphan!.ref, 'won')
+    await deliver(shop)
     await compare(shop)
     expect(await alarms(shop, 'payment_orphaned')).toEqual([])
     const acts = await db.kysely.selectFrom('audit_log').select(['action', 'object']).execute()
