@@ -6,15 +6,8 @@ import { KEEP_MS } from '../../platform/http/idempotency.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { customerOfMethod } from '../methods/method-rows.ts'
 import { askIntent, type IntentExtra } from '../money/intents.ts'
-import {
-  begin,
-  keyOf,
-  MoneyOperations,
-  nameOf,
-  readOperation,
-  setGoal,
-  type Operation,
-} from '../money/operations.ts'
+import { begin, keyOf, MoneyOperations, nameOf, readOperation, type Operation } from '../money/operations.ts'
+import { resume } from '../money/resume.ts'
 import { openSecret, orUnavailable, refusal, type IntentRequest } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { insertEntry, post, type LedgerEntry } from './ledger.ts'
@@ -142,7 +135,7 @@ async function findOrBegin(
       .executeTakeFirst()
     if (known && known.method === method) {
       const locked = await lockDeposit(tx, known.id)
-      await setGoal(tx, (await readOperation(tx.q, 'deposit', known.id))!, 'done')
+      await resume(tx, context, (await readOperation(tx.q, 'deposit', known.id))!)
       return locked!
     }
   }

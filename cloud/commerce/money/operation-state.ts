@@ -117,6 +117,10 @@ export function advance(
   return book({ state: to, goal: goalAfter(to), give_up_at, given_up_at: isUnderWay ? given_up_at : null })
 }
 
+/** Whether the time for which something waits for an operation is over. */
+export const isOver = ({ give_up_at }: Pick<Position, 'give_up_at'>, now: number): boolean =>
+  give_up_at !== null && give_up_at <= now
+
 /** Whether the processor is still asked about an operation. */
 export const isOpen = ({ state, goal }: Pick<Position, 'state' | 'goal'>): boolean =>
   paces[state][goal] !== 'never'

@@ -18,6 +18,7 @@ import type { MoneyServices } from '../services.ts'
 import {
   advance,
   isOpen,
+  isOver,
   nextAsk,
   type AskTimes,
   type Goal,
@@ -363,16 +364,16 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
       return done
     }
     const { give_up_at: giveUpAt, given_up_at: givenUpAt } = operation
-    const isOver = giveUpAt !== null && giveUpAt <= context.runtime.clock.now()
-    const asked = isOver ? { ...operation, goal: 'ended' as const } : operation
+    const isTimeUp = isOver(operation, context.runtime.clock.now())
+    const asked = isTimeUp ? { ...operation, goal: 'ended' as const } : operation
     try {
       await this.execute(services, found, asked, { by: 'recovery' })
     } catch (error) {
       if (!(error instanceof ProcessorUnavailable) || giveUpAt === null || givenUpAt !== null) throw error
       // A back-off does not prolong the time.
-      if (!isOver) return { next: giveUpAt, failure: error }
+      if (!isTimeUp) return { next: giveUpAt, failure: error }
     }
-    if (isOver) await this.giveUp(context, found, operation)
+    if (isTimeUp) await this.giveUp(context, found, operation)
     // Later work has been scheduled with the answer.
     return done
   }

@@ -11,8 +11,9 @@ import { sql } from 'kysely'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
-import { readOperation, setGoal } from '../money/operations.ts'
-import { confirmAtProcessor, payments } from './payment.ts'
+import { readOperation, type Operation } from '../money/operations.ts'
+import { resume } from '../money/resume.ts'
+import { confirmAtProcessor, endPayment, payments } from './payment.ts'
 
 interface ConfirmRequest {
   userId: number
@@ -38,17 +39,19 @@ export async function confirmPayment(
     const operation = await services.context.db.transact(async (tx) => {
       await lockOrder(tx, payment.order_id)
       const known = (await readOperation(tx.q, 'payment', payment.id))!
-      await setGoal(tx, known, 'done')
-      return { ...known, goal: 'done' as const }
+      return resume(tx, services.context, known)
     })
-    await orUnavailable<unknown>(
-      payment.status === 'requires_action'
-        ? confirmAtProcessor(services, payment, operation)
-        : payments.execute(services, payment, operation, { by: 'caller' }),
-    )
+    await orUnavailable<unknown>(goOn(services, payment, operation))
   }
   if (payment.saves_method === 1) await savePaidMethods(services, request.userId)
   return paymentResult(services.context, payment.id)
+}
+
+function goOn(services: MoneyServices, payment: PaymentRow, operation: Operation): Promise<unknown> {
+  // The operator has ended it, for example with the retirement of its hub.
+  if (operation.goal === 'ended') return endPayment(services, payment, operation)
+  if (payment.status === 'requires_action') return confirmAtProcessor(services, payment, operation)
+  return payments.execute(services, payment, operation, { by: 'caller' })
 }
 
 async function requirePayment(
@@ -114,12 +117,15 @@ export async function confirmExternal(
   })
 }
 
-/** The external payment of an order that reserves a bin. */
+/** The external payment of an order that reserves a bin, unless it was ended. */
 const claims = statement(
   (q, { hubId, bin, orderId }: Pick<ExternalConfirmation, 'hubId' | 'bin' | 'orderId'>) =>
     q
       .selectFrom('orders')
       .innerJoin('payments', 'payments.order_id', 'orders.id')
+      .innerJoin('money_operations as o', (join) =>
+        join.onRef('o.subject', '=', 'payments.id').on('o.kind', '=', sql.lit('payment')),
+      )
       .select(allOf('payments').map((column) => `payments.${column}` as const))
       .where('orders.id', '=', orderId)
       .where('orders.hub_id', '=', hubId)
@@ -131,5 +137,6 @@ const claims = statement(
       )
       .where('payments.processor', '=', EXTERNAL)
       .where('payments.status', 'in', ['requires_action', 'completed'])
+      .where('o.goal', '=', 'done')
       .limit(1),
 )

@@ -23,7 +23,8 @@ import { EXTERNAL, WALLET, openSecret, orUnavailable, refusal } from '../process
 import { moveOrder } from '../orders/move-order.ts'
 import { cartLines } from '../orders/price-cart.ts'
 import { derivePaymentStatus, type PaymentRow } from '../orders/payment-status.ts'
-import { begin as beginOperation, readOperation, setGoal, type Operation } from '../money/operations.ts'
+import { begin as beginOperation, readOperation, type Operation } from '../money/operations.ts'
+import { resume } from '../money/resume.ts'
 import { insertPayment, startOf, type NewPayment } from './new-payment.ts'
 import { endPayment, payments } from './payment.ts'
 import { holdUntil, lockPayer, requireClaimable, requireFewUnpaid, unpaidBounds } from '../orders/unpaid.ts'
@@ -83,14 +84,14 @@ interface Paying extends PayRequest {
 async function executePayment(services: MoneyServices, request: Paying): Promise<PaymentResult> {
   const { context } = services
   let started = await context.db.transact((tx) => begin(tx, services, request))
-  if (started.kind === 'other-method') {
+  if (started.kind === 'replace') {
     const { payment: former, operation } = started
-    // The order keeps its hold: another method does not start a second hold.
+    // The order keeps its hold: another payment does not start a second hold.
     const heldSince = former.held_since ?? former.created_at
     await rehearse(services, { ...request, heldSince }, former, operation!)
     await orUnavailable(endPayment(services, former, operation!))
     started = await context.db.transact((tx) => begin(tx, services, { ...request, heldSince }))
-    if (started.kind === 'other-method') throw new ApiError('order_state_conflict')
+    if (started.kind === 'replace') throw new ApiError('order_state_conflict')
   }
   const { payment, operation } = started
   if (payment.status !== 'pending') return paymentResult(context, payment.id)
@@ -103,8 +104,8 @@ async function executePayment(services: MoneyServices, request: Paying): Promise
 class Rehearsed extends Error {}
 
 /**
- * Throws the error that a payment by another method would meet, and changes nothing. The former payment is
- * ended at its processor only if the new one can replace it.
+ * Throws the error that another payment would meet, and changes nothing. The former payment is ended at its processor only
+ * if the new one can replace it.
  */
 async function rehearse(
   services: MoneyServices,
@@ -124,9 +125,12 @@ async function rehearse(
   }
 }
 
-/** `go-on`: a payment to complete or to report. `other-method`: a payment by another method is unfinished. */
+/**
+ * `go-on`: a payment to complete or to report. `replace`: an unfinished payment by another method, or one that was ended and
+ * has no time left.
+ */
 interface StartedPayment {
-  kind: 'go-on' | 'other-method'
+  kind: 'go-on' | 'replace'
   payment: PaymentRow
   /** Absent if the payment completed at once. */
   operation?: Operation
@@ -153,10 +157,10 @@ async function begin(
     const { payment, operation } = await livePayment(tx, order.id)
     const isSame = payment.method === method && payment.type === type
     const isUnderWay = payment.status === 'pending' && operation.goal === 'done'
-    if (!isSame && !isUnderWay) return { kind: 'other-method', payment, operation }
+    if (!isSame && !isUnderWay) return { kind: 'replace', payment, operation }
     // The customer retries a payment that was reported as failed: it may succeed after all.
-    await setGoal(tx, operation, 'done')
-    return { kind: 'go-on', payment, operation: { ...operation, goal: 'done' } }
+    const resumed = await resume(tx, context, operation)
+    return { kind: resumed.goal === 'done' ? 'go-on' : 'replace', payment, operation: resumed }
   }
   requireCart(order)
   const unpaid = payer && unpaidBounds(context, payer, request.network)

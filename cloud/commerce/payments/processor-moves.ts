@@ -127,22 +127,31 @@ async function isBack(tx: Tx, ref: string): Promise<boolean> {
 async function followPayment(
   tx: Tx,
   context: CloudContext,
-  operation: Operation,
+  { subject }: Operation,
   moves: readonly ProcessorMove[],
 ): Promise<void> {
-  const payment = (await findPayment(tx.q, operation.subject))!
   const known = moves.filter(isKnownMove)
-  const isAwaited = payment.status === 'pending' || payment.status === 'requires_action'
-  if (isAwaited && operation.goal === 'done' && known[0])
-    await payments.apply(tx, context, payment, operation, taken(known[0]))
+  const read = async () => (await findPayment(tx.q, subject))!
+  await lockOrder(tx, (await read()).order_id)
+  // Read under the order's lock: another payment may have just replaced this one.
+  const before = await read()
+  const operation = (await readOperation(tx.q, 'payment', subject))!
+  const bookTaken = async () => known[0] && payments.apply(tx, context, before, operation, taken(known[0]))
+  const isAwaited = before.status === 'pending' || before.status === 'requires_action'
+  if (isAwaited && operation.goal === 'done') await bookTaken()
+  const payment = await read()
   const order = (await lockOrder(tx, payment.order_id))!
+  const hasPaid = payment.status === 'completed' && payment.is_late === 0
+  const money = hasPaid ? payment : { ...payment, is_late: 1 as const }
   for (const move of moves) if (!isKnownMove(move)) await reportUnknown(tx, context, order, move)
   let hasMoved = false
-  for (const move of known) if (await followMove(tx, context, order, payment, move)) hasMoved = true
-  if (!hasMoved) return
+  for (const move of known) if (await followMove(tx, context, order, money, move)) hasMoved = true
+  // Late money: its success is booked after its moves, so that only the rest is refunded.
+  if (!hasPaid) await bookTaken()
+  if (!hasPaid || !hasMoved) return
   const left = await refundable(tx, order, payment)
   if (left.amount > 0) await refundOwed(tx, context, order)
-  else if (isAtHub(order) && payment.is_late === 0) await stopRefunded(tx, context, order)
+  else if (isAtHub(order)) await stopRefunded(tx, context, order)
 }
 
 /**

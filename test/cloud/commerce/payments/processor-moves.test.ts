@@ -103,6 +103,62 @@ onEachProcessor('external refunds and disputes', (open) => {
     expect(await shop.product(1)).toEqual({ quantity: 5, reserved: 0 })
   })
 
+  /** An order that its second payment has paid; the bank takes the money of the first one, too. */
+  const paidTwice = async (shop: Shop) => {
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    const method = 'pm_card_authenticationRequired'
+    const { payment_id: ref } = await pay(shop.services, { userId, orderId: id, method })
+    await pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
+    await shop.bank.take(ref)
+    return { id, ref }
+  }
+
+  test.each([
+    { back: 271, rest: [] },
+    { back: 100, rest: [{ reason: 'late_payment', amount: 171, tax: 0, status: 'succeeded' }] },
+  ])(
+    'an external refund of $back cents of a replaced payment leaves its order to the payment that has paid it',
+    async ({ back, rest }) => {
+      const shop = await open()
+      const { id, ref } = await paidTwice(shop)
+      await shop.bank.giveBack(ref, back)
+      await deliver(shop, 2)
+      await shop.work.drain()
+      expect(await shop.order(id)).toMatchObject({
+        processing_status: S.QUEUED,
+        payment_status: 'completed',
+      })
+      expect(await shop.refunds(id)).toMatchObject([{ reason: 'processor', amount: back, tax: 0 }, ...rest])
+      expect(await shop.payments(id)).toMatchObject([
+        { status: 'completed', is_late: 1 },
+        { status: 'completed', is_late: 0 },
+      ])
+      const refunded = (await shop.bank.intents()).map((intent) => [intent.id === ref, intent.refunded])
+      expect(refunded).toEqual(
+        expect.arrayContaining([
+          [true, 271],
+          [false, 0],
+        ]),
+      )
+    },
+  )
+
+  test('the money of a replaced payment is refunded after its bank has lost a dispute', async () => {
+    const shop = await open()
+    const { id, ref } = await paidTwice(shop)
+    await shop.bank.dispute(ref)
+    await deliver(shop)
+    await shop.bank.endDispute(ref, 'won')
+    await deliver(shop)
+    await shop.work.drain()
+    expect((await shop.order(id)).processing_status).toBe(S.QUEUED)
+    expect(await shop.refunds(id)).toMatchObject([
+      { reason: 'dispute', tax: 0, status: 'failed' },
+      { reason: 'late_payment', amount: 271, tax: 0, status: 'succeeded' },
+    ])
+  })
+
   test('an external refund of a deposit before the books know its success debits the wallet too', async () => {
     const shop = await open()
     const userId = await shop.customer()

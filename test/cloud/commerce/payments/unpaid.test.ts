@@ -4,8 +4,10 @@ import { confirmPayment } from '../../../../cloud/commerce/payments/confirm.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { ProcessorUnavailable, type Intent } from '../../../../cloud/commerce/processors/processor.ts'
+import { retireHub } from '../../../../cloud/operations/ownership/hand-over.ts'
 import type { ExternalPayments } from '../../../../cloud/platform/store/tables/hubs.ts'
 import { confirmClaim } from '../../support/confirm-claim.ts'
+import type { BankIntent } from '../../support/bank.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop, ShopOptions } from '../../../world/shop.ts'
 import { MINUTE, newGuest, cartOf, claim, secondHub, cartAt } from './support/unpaid-carts.ts'
@@ -136,6 +138,52 @@ onEachProcessor('unpaid orders', (open) => {
         bins: '[]',
       })
       expect(await confirmClaim(shop.context, { hubId: 1, bin: 1, key: 'k' })).toBeNull()
+    })
+  })
+
+  describe('payments that the retirement of their hub has ended', () => {
+    /** The operator retires the hub of an unpaid order; due work has not ended its payment yet. */
+    const retired = async (method: string) => {
+      const shop = await openWith()
+      const cart = await cartOf(shop)
+      const { payment_id: paymentId } = await pay(shop.services, { ...cart, method })
+      await shop.context.db.transact((tx) =>
+        retireHub(tx, shop.context, { hubId: 1, force: true, actor: 'operator' }),
+      )
+      return { shop, cart, paymentId }
+    }
+    const soldNothing = async (shop: Shop, orderId: number) => {
+      await shop.work.drain()
+      expect((await shop.order(orderId)).processing_status).toBe(S.NEW)
+      // Some processors take the money of an authenticated payment at once.
+      const kept = ({ status, amount, refunded }: BankIntent) => status !== 'canceled' && refunded < amount
+      expect((await shop.bank.intents()).filter(kept)).toEqual([])
+    }
+
+    test('a card payment is canceled at its confirmation', async () => {
+      const { shop, cart, paymentId } = await retired('pm_card_authenticationRequired')
+      await shop.bank.approve(paymentId)
+      expect(await confirmPayment(shop.services, { ...cart, paymentId })).toMatchObject({
+        status: 'canceled',
+        processing_status: S.NEW,
+      })
+      await soldNothing(shop, cart.orderId)
+    })
+
+    test('a card payment is not resumed by the same request: the retired hub refuses the order', async () => {
+      const method = 'pm_card_authenticationRequired'
+      const { shop, cart } = await retired(method)
+      await expect(pay(shop.services, { ...cart, method })).rejects.toMatchObject({
+        code: 'hub_not_accepting_orders',
+      })
+      await soldNothing(shop, cart.orderId)
+    })
+
+    test('a claim is not confirmed: the integrator learns it, and no payment is booked', async () => {
+      const { shop, cart } = await retired('external')
+      expect(await confirmClaim(shop.context, { hubId: 1, bin: 1, key: 'k' })).toBeNull()
+      await soldNothing(shop, cart.orderId)
+      expect(await shop.refunds(cart.orderId)).toEqual([])
     })
   })
 
