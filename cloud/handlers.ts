@@ -77,7 +77,7 @@ export const commerceHandlers = (
     ...ownerOrderHandlers(context, media),
     ...cancellationHandlers(services),
     ...refundHandlers(services),
-    ...settlementHandlers(context),
+    ...settlementHandlers(services),
     ...paymentReportHandlers(context),
     ...paymentHandlers(services, webhookSecret),
     ...walletHandlers(services),

@@ -99,12 +99,16 @@ export async function readOwed(
     .orderBy('id')
     .execute()
   if (refunds.every(({ status }) => status !== 'failed')) return { payments: [], refunds, owed: [] }
-  const payments = await q
+  const payments = await completedPayments(q, order.id)
+  return { payments, refunds, owed: owedRefunds(order, payments, refunds) }
+}
+
+/** The payments of an order that took money, oldest first. */
+export const completedPayments = (q: Queries, orderId: number): Promise<PaymentRow[]> =>
+  q
     .selectFrom('payments')
     .selectAll()
-    .where('order_id', '=', order.id)
+    .where('order_id', '=', orderId)
     .where('status', '=', 'completed')
     .orderBy('id')
     .execute()
-  return { payments, refunds, owed: owedRefunds(order, payments, refunds) }
-}

@@ -211,7 +211,7 @@ onEachDatabase('the debt of a wallet', (open) => {
     // The owner pays in cash.
     const [failed] = await shop.refunds(orderId)
     const settlement = { ids: [failed!.id], amount: 271, reason: 'cash', actor: 'owner' }
-    await shop.context.db.transact((tx) => settleRefunds(tx, shop.context, orderId, settlement))
+    await shop.context.db.transact((tx) => settleRefunds(tx, shop.services, orderId, settlement))
     expect(await balanceOf(shop, userId)).toBe(29)
     expect((await shop.order(orderId)).payment_status).toBe('refunded')
     expect(await openAlarms(shop)).not.toContain(`refund_failed order ${orderId}`)

@@ -6,6 +6,8 @@ import { commerceWork } from '../../../../cloud/commerce/work.ts'
 import { WorkRunner } from '../../../../cloud/platform/work/runner.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { ProcessorUnavailable, type CardProcessor } from '../../../../cloud/commerce/processors/processor.ts'
+import { settleRefunds } from '../../../../cloud/commerce/refunds/settle-refunds.ts'
+import type { MoneyServices } from '../../../../cloud/commerce/services.ts'
 import { saveMethod } from '../../../../cloud/commerce/methods/methods.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -96,6 +98,32 @@ onEachDatabase('a change of the card processor', (open) => {
     expect(await stuck!.run(invocation())).toEqual([])
     const work = db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'money/payment')
     expect(await work.execute()).toEqual([])
+  })
+
+  test('a refund at the former processor can be recorded as paid by a person, and the processor is not asked again', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
+    const [refund] = await shop.refunds(id)
+    const settle = (services: MoneyServices) =>
+      shop.context.db.transact((tx) =>
+        settleRefunds(tx, services, id, { ids: [refund!.id], amount: 271, reason: 'cash', actor: 'owner' }),
+      )
+    await expect(settle(shop.services)).rejects.toMatchObject({ code: 'order_state_conflict' })
+    const processor = { ...shop.services.processor, name: 'stripe' } as CardProcessor
+    await settle({ ...shop.services, processor })
+    await expect(settle({ ...shop.services, processor })).rejects.toMatchObject({
+      code: 'order_state_conflict',
+    })
+    expect(await shop.refunds(id)).toMatchObject([
+      { status: 'failed', failure_reason: 'processor_not_configured' },
+      { status: 'succeeded', settles: refund!.id, amount: 271 },
+    ])
+    expect((await shop.order(id)).payment_status).toBe('refunded')
+    shop.clock.advance(HOUR)
+    await shop.work.drain()
+    expect(await shop.bank.refunds()).toEqual([])
+    expect(await shop.context.db.kysely.selectFrom('alarms').select('kind').execute()).toEqual([])
   })
 
   test.for(['delete', 'pay again'] as const)(

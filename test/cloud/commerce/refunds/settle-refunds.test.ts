@@ -129,7 +129,7 @@ onEachDatabase('failed refunds that a person pays in another way', (open) => {
     const settlement = { ...before, reason: 'cash', actor: 'owner' }
     await expect(
       context.db.transact(async (tx) => {
-        await settleRefunds(tx, context, world.orderId, settlement)
+        await settleRefunds(tx, world.shop.services, world.orderId, settlement)
         throw new Error('killed')
       }),
     ).rejects.toThrow('killed')

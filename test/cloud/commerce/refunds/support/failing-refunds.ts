@@ -99,7 +99,7 @@ export async function only(world: World, ...ids: number[]): Promise<Seen> {
 
 export const settle = ({ shop, orderId }: World, { ids, amount }: Seen) =>
   shop.context.db.transact((tx) =>
-    settleRefunds(tx, shop.context, orderId, { ids, amount, reason: 'cash', actor: 'owner' }),
+    settleRefunds(tx, shop.services, orderId, { ids, amount, reason: 'cash', actor: 'owner' }),
   )
 
 export const alarms = ({ shop }: World) =>
