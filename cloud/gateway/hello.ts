@@ -35,14 +35,16 @@ export async function answerHellos(
     const sessions = await readSessions(tx.q, idsOf(sorted), now)
     const orderToErase = async (hubId: number): Promise<void> => {
       const order = await eraseOrder(tx.q, hubId)
-      if (order) erase(hubId, order)
+      if (order) tx.afterCommit(() => erase(hubId, order))
     }
     for (const { hubId } of sorted)
       if (!sessions.has(hubId)) {
         await orderToErase(hubId)
-        refusals.note('hub_message', `hub-${hubId}`, {
-          why: 'no such hub in this database, or it is retired or revoked',
-        })
+        tx.afterCommit(() =>
+          refusals.note('hub_message', `hub-${hubId}`, {
+            why: 'no such hub in this database, or it is retired or revoked',
+          }),
+        )
       }
     const known = sorted.filter(({ hubId }) => sessions.has(hubId))
     if (known.length === 0) return new Map()

@@ -1,10 +1,19 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { shutOut } from '../../../cloud/enrolment/enrol.ts'
+import { answerHellos } from '../../../cloud/gateway/hello.ts'
 import { hubState } from '../../../cloud/gateway/hub-state.ts'
+import { LeaseKeeper } from '../../../cloud/gateway/leases.ts'
 import { enqueue } from '../../../cloud/gateway/outbox.ts'
+import { cloudRefusals } from '../../../cloud/platform/refusals.ts'
+import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
+import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { MQTT_PROTOCOL_VERSION } from '../../../protocol/mqtt/version.ts'
-import { SETTLED, World } from '../../world/gateway.ts'
+import { inertDomain, SETTLED, World } from '../../world/gateway.ts'
+import { virtualRuntime } from '../../world/clock.ts'
+import { testContext } from '../../world/context.ts'
+import { emptySqlite } from '../../world/database.ts'
 import { healthy } from '../../world/health.ts'
+import { seedHub } from '../../world/seeds.ts'
 import { alarm } from '../../world/scripted-hub.ts'
 import { uuid } from '../../support/uuid.ts'
 
@@ -98,3 +107,37 @@ test('a hub whose certificate was revoked receives no command and no entry befor
   await world.pass(SETTLED)
   expect([hub.batches.length, hub.commands.length]).toEqual(before)
 })
+
+test('a hello of an unknown hub is noted once, after the commit, if its transaction is repeated', async () => {
+  const runtime = virtualRuntime()
+  const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
+  onTestFinished(() => db.close())
+  await seedHub(db, 1)
+  const context = testContext(db, runtime)
+  const noted: string[] = []
+  const refusals = cloudRefusals(context)
+  refusals.note = (_kind, from) => void noted.push(from)
+  let conflicts = 1
+  const hubsHeard = () => {
+    expect(noted).toEqual([])
+    conflicts -= 1
+    return conflicts < 0 ? Promise.resolve() : Promise.reject(withCode('40001'))
+  }
+  const leases = new LeaseKeeper({ context, settings: defaultLimits.gateway, processId: 'a' })
+  const domain = { ...inertDomain, hubsHeard }
+  const position = { epoch: 'a'.repeat(32), base: 0, baseTag: 0, last: 0 }
+  const hello = {
+    protocol: MQTT_PROTOCOL_VERSION,
+    session: '5'.repeat(32),
+    software: 'test',
+    ledger: position,
+    telemetry: { ...position, epoch: 'b'.repeat(32) },
+    inbox: { epoch: null, cursor: 0, tag: 0 },
+    clock: { wall: 0, monotonic: 0 },
+  }
+  const said = [1, 2].map((hubId) => ({ hubId, hello }))
+  expect((await answerHellos({ context, domain, refusals, leases, erase() {} }, said)).size).toBe(1)
+  expect([conflicts, noted]).toEqual([-1, ['hub-2']])
+})
+
+const withCode = (code: string): Error => Object.assign(new Error(code), { code })
