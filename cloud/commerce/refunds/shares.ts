@@ -44,7 +44,11 @@ export function takeShare(left: Share, wanted: Share): Share {
 
 /** An amount of the whole order, with the tax in proportion to the remainder. */
 export const amountShare = (left: Share, amount: number): Share =>
-  takeShare(left, { amount, tax: left.amount === 0 ? 0 : Math.floor((left.tax * amount) / left.amount) })
+  takeShare(left, { amount, tax: left.amount === 0 ? 0 : taxOf(left, amount) })
+
+/** In exact integers, because the product of a large order exceeds the range of exact numbers. */
+const taxOf = ({ amount: whole, tax }: Share, amount: number): number =>
+  Number((BigInt(tax) * BigInt(amount)) / BigInt(whole))
 
 /**
  * The part of a payment that can still be refunded: the payment less its refunds that have not failed. Late

@@ -81,4 +81,6 @@ test('a refund of an amount takes its part of the tax, rounded down, and the las
   expect(amountShare({ amount: 735, tax: 56 }, 100)).toEqual({ amount: 100, tax: 7 })
   expect(amountShare({ amount: 635, tax: 49 }, 635)).toEqual({ amount: 635, tax: 49 })
   expect(amountShare(none, 0)).toEqual(none)
+  const large = { amount: 3_862_021_592, tax: 965_505_398 }
+  expect(amountShare(large, 2_043_419_584)).toEqual({ amount: 2_043_419_584, tax: 510_854_896 })
 })
