@@ -1,3 +1,4 @@
+import { deposits, lockDeposit, stuckDeposits } from '../commerce/ledger/deposit.ts'
 import { findPayment, payments, stuckPayments } from '../commerce/payments/payment.ts'
 import { openOrphans, orphans, SETTLED } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
@@ -11,15 +12,15 @@ const usage = `Usage:
   larder payments orphaned
   larder payments settle ID|REF
 
-stuck lists payments with an outcome that the processor has not reported in time. Their orders no longer wait, and the service
-asks the processor again. If the processor is no longer configured, look the payment up there, and cancel or refund it. Then
-call settle ID: the service stops asking.
+stuck lists payments, and deposits of wallets, with an outcome that the processor has not reported in time. Nothing waits for
+them, and the service asks the processor again. If the processor is no longer configured, look the payment up there, and cancel
+or refund it. Then call settle ID: the service stops asking.
 
 orphaned lists payments that the card processor has and this database lacks, for example after a restore. Refund each at the
 processor (or set ORPHANED_PAYMENTS=refund); the service then closes it. If the customer has the goods, no refund is due:
 settle REF closes the payment. REF is the processor's id (pi_…). Prints JSON.`
 
-/** Stuck payments, for operators. */
+/** Stuck and orphaned payments, for operators. */
 export const paymentCommands: CommandLine = {
   usage,
   subcommands: {
@@ -30,11 +31,13 @@ export const paymentCommands: CommandLine = {
       positionals: ['id'],
       async run({ db, options, context, runtime }) {
         const given = options['id'] ?? ''
+        if (/^deposit-\d+$/.test(given)) return db.transact((tx) => settleDeposit(tx, context, given))
         if (!/^\d+$/.test(given)) return db.transact((tx) => settleOrphan(tx, context, given))
         const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)!
         return db.transact(async (tx) => {
-          const stuck = (await listStuck(tx.q)).find((payment) => payment.id === id)
-          if (!stuck) throw new Error(`no such payment is stuck: ${options['id'] ?? ''}`)
+          const row = await stuckPayments(tx.q).where('p.id', '=', id).executeTakeFirst()
+          if (!row) throw new Error(`no such payment is stuck: ${options['id'] ?? ''}`)
+          const stuck = viewStuck(row)
           const payment = (await findPayment(tx.q, id))!
           await payments.apply(
             tx,
@@ -65,6 +68,17 @@ async function settleOrphan(tx: Tx, context: CloudContext, ref: string) {
   return { ...viewOrphan(orphan), settled: true }
 }
 
+async function settleDeposit(tx: Tx, context: CloudContext, given: string) {
+  const stuck = (await listDeposits(tx.q)).find(({ id }) => id === given)
+  const subject = Number(given.slice('deposit-'.length))
+  const deposit = stuck && (await lockDeposit(tx, subject))
+  if (!deposit) throw new Error(`no such deposit is stuck: ${given}`)
+  await deposits.apply(tx, context, deposit, { kind: 'deposit', subject }, { outcome: 'canceled' })
+  const { id: object, ...detail } = stuck
+  await recordAct(tx.q, context.runtime, { action: 'payments.settle', object, detail })
+  return { ...stuck, settled: true }
+}
+
 const orphanedPayments = async (q: Queries) => (await openOrphans(q).execute()).map(viewOrphan)
 
 type OpenOrphan = Awaited<ReturnType<ReturnType<typeof openOrphans>['execute']>>[number]
@@ -75,7 +89,17 @@ const viewOrphan = (orphan: OpenOrphan) => {
   return { ref, processor, kind, amount, order_id, order_uuid, hub_id, ...times }
 }
 
-async function listStuck(q: Queries) {
-  const rows = await stuckPayments(q).execute()
-  return rows.map(({ stuck_at, ...payment }) => ({ ...payment, stuck_at: timestampOrNull(stuck_at) }))
-}
+const listStuck = async (q: Queries) => [
+  ...(await stuckPayments(q).execute()).map(viewStuck),
+  ...(await listDeposits(q)),
+]
+
+const listDeposits = async (q: Queries) =>
+  (await stuckDeposits(q).execute()).map(({ id, ...deposit }) =>
+    viewStuck({ id: `deposit-${id}`, ...deposit }),
+  )
+
+const viewStuck = <T extends { stuck_at: number | null }>({ stuck_at, ...stuck }: T) => ({
+  ...stuck,
+  stuck_at: timestampOrNull(stuck_at),
+})

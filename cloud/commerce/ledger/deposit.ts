@@ -202,3 +202,13 @@ export async function openDeposits(q: Queries, userId: number): Promise<number> 
     .executeTakeFirstOrThrow()
   return Number(cents)
 }
+
+/** Deposits with an outcome that the processor has not reported in time, oldest first, for operators. */
+export const stuckDeposits = (q: Queries) =>
+  q
+    .selectFrom('money_operations as o')
+    .innerJoin('ledger_entries as e', 'e.id', 'o.subject')
+    .select(['e.id', 'e.user_id', 'o.processor', 'o.processor_ref', 'e.amount', 'o.given_up_at as stuck_at'])
+    .where('o.kind', '=', 'deposit')
+    .where('o.given_up_at', 'is not', null)
+    .orderBy('e.id')

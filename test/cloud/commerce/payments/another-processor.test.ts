@@ -11,9 +11,29 @@ import type { MoneyServices } from '../../../../cloud/commerce/services.ts'
 import { saveMethod } from '../../../../cloud/commerce/methods/methods.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { onEachDatabase } from '../../../world/database.ts'
-import { openShop } from '../../../world/shop.ts'
+import { openShop, type Shop } from '../../../world/shop.ts'
 
 const HOUR = 3_600_000
+
+/** The operator's commands for stuck payments. */
+function commandsOf({ context }: Shop) {
+  const { stuck, settle } = paymentCommands.subcommands
+  const { db, runtime } = context
+  const invocation = (options = {}) => ({
+    options,
+    runtime,
+    context,
+    q: db.kysely,
+    db,
+    settings: { limits: { rules: context.settings } } as never,
+    environment: {},
+    terminal: { print: () => {}, signal: new AbortController().signal },
+  })
+  return {
+    stuck: () => stuck!.run(invocation()),
+    settle: (id: string) => settle!.run(invocation({ id })),
+  }
+}
 
 onEachDatabase('a change of the card processor', (open) => {
   test('a new processor is not asked about money of the former one, for which orders do not wait', async () => {
@@ -80,24 +100,32 @@ onEachDatabase('a change of the card processor', (open) => {
     await pay(shop.services, { userId, orderId, method: 'pm_card_authenticationRequired' })
     const processor = { ...shop.services.processor, name: 'stripe' } as CardProcessor
     await deleteOrder({ ...shop.services, processor }, { userId, orderId }, 'user')
-    const { stuck, settle } = paymentCommands.subcommands
-    const { db, runtime } = shop.context
-    const invocation = (options = {}) => ({
-      options,
-      runtime,
-      context: shop.context,
-      q: db.kysely,
-      db,
-      settings: { limits: { rules: shop.context.settings } } as never,
-      environment: {},
-      terminal: { print: () => {}, signal: new AbortController().signal },
-    })
-    expect(await stuck!.run(invocation())).toMatchObject([{ id: 1, order_id: orderId, amount: 271 }])
-    await expect(settle!.run(invocation({ id: '7' }))).rejects.toThrow('no such payment is stuck: 7')
-    expect(await settle!.run(invocation({ id: '1' }))).toMatchObject({ settled: true })
-    expect(await stuck!.run(invocation())).toEqual([])
-    const work = db.kysely.selectFrom('due_work').select('subject').where('kind', '=', 'money/payment')
-    expect(await work.execute()).toEqual([])
+    const { stuck, settle } = commandsOf(shop)
+    expect(await stuck()).toMatchObject([{ id: 1, order_id: orderId, amount: 271 }])
+    await expect(settle('7')).rejects.toThrow('no such payment is stuck: 7')
+    expect(await settle('1')).toMatchObject({ settled: true })
+    expect(await stuck()).toEqual([])
+    const work = shop.context.db.kysely.selectFrom('due_work').select('subject')
+    expect(await work.where('kind', '=', 'money/payment').execute()).toEqual([])
+  })
+
+  test('a stuck deposit of a former processor is listed for an operator, who resolves it manually', async () => {
+    const shop = await openShop(await open())
+    const userId = await shop.customer()
+    await deposit(shop.services, { userId, amountCents: 500, method: null })
+    const processor = { ...shop.services.processor, name: 'stripe' } as CardProcessor
+    const work = new WorkRunner(shop.context, commerceWork({ context: shop.context, processor }))
+    for (let hour = 0; hour < 3; hour += 1) {
+      shop.clock.advance(HOUR)
+      await work.drain()
+    }
+    const { stuck, settle } = commandsOf(shop)
+    expect(await stuck()).toMatchObject([{ id: 'deposit-1', user_id: userId, amount: 500 }])
+    await expect(settle('deposit-7')).rejects.toThrow('no such deposit is stuck: deposit-7')
+    expect(await settle('deposit-1')).toMatchObject({ settled: true })
+    expect(await stuck()).toEqual([])
+    const [entry] = await shop.context.db.kysely.selectFrom('ledger_entries').select('status').execute()
+    expect(entry).toEqual({ status: 'canceled' })
   })
 
   test('a refund at the former processor can be recorded as paid by a person, and the processor is not asked again', async () => {
