@@ -26,6 +26,8 @@ export interface OpenSession {
 }
 
 const VALUE_BYTES = 32
+/** A clock that is corrected by less ends no session. */
+const CORRECTION_MS = 3_600_000
 
 /** The open sessions of the hub's page. A logout ends a session here, not only in the browser. */
 export class Sessions {
@@ -51,15 +53,21 @@ export class Sessions {
     const value = Buffer.from(this.#runtime.random.bytes(VALUE_BYTES)).toString('base64url')
     const now = this.#runtime.clock.now()
     const session = { digest: digestOf(value), credential, actor, expiresAt: now + this.#lifetimeMs }
-    this.#change([...this.#open.filter(({ expiresAt }) => now < expiresAt), session].slice(-this.#most))
+    this.#change([...this.#open.filter((each) => this.#isOpen(each)), session].slice(-this.#most))
     return value
+  }
+
+  /** The clock may have been ahead when the session began: its end is then further away than its lifetime. */
+  #isOpen({ expiresAt }: Session): boolean {
+    const leftMs = expiresAt - this.#runtime.clock.now()
+    return leftMs > 0 && leftMs <= this.#lifetimeMs + CORRECTION_MS
   }
 
   /** The session of a cookie's value; undefined if it has ended. */
   find(value: string): OpenSession | undefined {
     const digest = digestOf(value)
     const session = this.#open.find((each) => each.digest === digest)
-    return session && this.#runtime.clock.now() < session.expiresAt ? session : undefined
+    return session && this.#isOpen(session) ? session : undefined
   }
 
   end(value: string): void {

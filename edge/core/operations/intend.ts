@@ -38,6 +38,13 @@ export function isNotable(unit: UnitKey): boolean {
   return ref.length <= MAX_REF && unitOfRef(ref)?.line_id === unit.line_id
 }
 
+/**
+ * The id of a new operation. Its time is the cloud's as far as the cloud has confirmed it: one id in the far future would
+ * end the controller's proofs that later operations were never sent (serial SPEC §8).
+ */
+export const newOperationId = ({ cloud, runtime: { clock, random } }: Context): string =>
+  uuidv7({ clock: { ...clock, now: () => cloud.certain() ?? cloud.now() }, random })
+
 /** The motion of an operation, and its purpose. */
 export interface Intent {
   device: string
@@ -49,8 +56,8 @@ export interface Intent {
 
 /** Journals the intent in the current transaction. The command is sent only after the commit (I1). */
 export function intend(context: Context, { device, action, dispense, commandId }: Intent): void {
-  const { state, runtime, settings, layout, devices, cloud, store } = context
-  const id = uuidv7(runtime)
+  const { state, settings, layout, devices, cloud, store } = context
+  const id = newOperationId(context)
   const controller = layout.controllerOf(device) ?? ''
   const maxMs = settings.maxMs[action]
   const place = dispense && {

@@ -1,4 +1,3 @@
-import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudEntry, QueuedOrder } from '../../../protocol/mqtt/cloud-entries.ts'
 import type { LeaveOut } from '../../journal/inbox.ts'
@@ -8,7 +7,7 @@ import type { Context } from '../context.ts'
 import { applyConfig } from '../fridges.ts'
 import { cabinetDevice, isAt, placeOf } from '../layout.ts'
 import { reportUnknown } from '../ledger.ts'
-import { refOf, unitOfRef } from '../operations/intend.ts'
+import { newOperationId, refOf, unitOfRef } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
 import {
   acceptOrder,
@@ -332,12 +331,12 @@ function remembersAll({ state, layout }: Context, facing: FacingRow): boolean {
 }
 
 function markFacing(context: Context, facing: FacingRow, unit: UnitRow): void {
-  const { state, runtime, layout, settings, cloud } = context
+  const { state, layout, settings, cloud } = context
   const doubted = state.operations.unknown().filter((operation) => isAt(operation, facing)).length
   if (doubted >= facing.quantity) return
   const device = cabinetDevice(facing.cabinet)
   const operation = {
-    id: uuidv7(runtime),
+    id: newOperationId(context),
     device,
     action: 'dispense',
     why: REPLACED,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
 import { uuid } from '../../support/uuid.ts'
-import { TestHub } from '../../world/hub.ts'
+import { Crash, TestHub } from '../../world/hub.ts'
 
 const settled = (bench: TestHub, order = 1): boolean =>
   !['queued', 'preparing', 'recovering'].includes(bench.phase(order) ?? 'queued')
@@ -201,6 +202,34 @@ test.each(['memory_loss', 'brown_out'] as const)(
     }
   },
 )
+
+test('a motion that was never sent is known to have moved nothing, also after a time with a wrong clock', () => {
+  const bench = TestHub.ready()
+  bench.isChecked = false
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+  const moves = (body: CommandBody): void => {
+    const { results } = bench.command(body)
+    expect(bench.runUntil(() => results.length > 0, 60 * 60_000)).toBe(true)
+    expect(results).toMatchObject([{ outcome: 'executed' }])
+  }
+  const fiftyYears = 50 * 365 * 24 * 3_600_000
+  bench.clock.shiftWall(fiftyYears)
+  moves({ name: 'open_bin', bin: 1 })
+  moves({ name: 'close_bin', bin: 1 })
+  bench.clock.shiftWall(-fiftyYears)
+  // The controller's memory of 256 operations overwrites both motions.
+  for (let round = 0; round < 14; round += 1) moves({ name: 'cycle_bin', bin: 1, cycles: 10 })
+  bench.onCheckpoint = (point) => {
+    if (point === 'core.before-perform') throw new Crash('power')
+  }
+  const { id } = bench.command({ name: 'open_bin', bin: 1 })
+  bench.onCheckpoint = () => {}
+  bench.begin()
+  bench.run(60_000)
+  expect(bench.entries('operation.unknown')).toEqual([])
+  const ends = bench.entries('command.finished').filter(({ command_id }) => command_id === id)
+  expect(ends).toMatchObject([{ outcome: 'refused', reason: 'offline' }])
+})
 
 test('a bin with a stuck lift is faulty and raises an alarm, but its units are handed out', () => {
   const bench = TestHub.ready()

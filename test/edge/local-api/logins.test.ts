@@ -95,6 +95,19 @@ test('the page of another site can neither log in nor use the cookie', async () 
   expect(await who({ cookie: `${cookie}x` })).toBe(401)
 })
 
+test('a session that began while the clock was ahead by more than an hour ends with the correction of the clock', async () => {
+  const { clock, login, who, cookieOf } = logins()
+  const early = cookieOf(await login())
+  clock.shiftWall(-1000)
+  expect(await who({ cookie: early })).toBe('shared token')
+  clock.shiftWall(50 * 8760 * HOUR)
+  const cookie = cookieOf(await login())
+  clock.shiftWall(-50 * 8760 * HOUR)
+  expect(await who({ cookie })).toBe(401)
+  clock.advance(30 * 24 * HOUR)
+  expect(await who({ cookie })).toBe(401)
+})
+
 test('the cookie over TLS has the prefix __Host-, and a cookie without it is refused', async () => {
   const { login, who, cookieOf } = logins()
   const answer = await login(TOKEN, {}, SECURE)
