@@ -12,9 +12,8 @@ import type { Log } from '../protocol/model/log.ts'
 import { logOutput } from '../protocol/model/log-output.ts'
 import { quietly } from '../protocol/model/repeated-lines.ts'
 import type { Clock, Runtime } from '../protocol/model/runtime.ts'
-import { followFiles } from '../protocol/model/fresh-files.ts'
 import { stopper } from '../protocol/model/stopping.ts'
-import { certificateTime, HUB_CERTIFICATE, KnownCertificates } from '../protocol/mqtt/certificates.ts'
+import { certificateTime, HUB_CERTIFICATE } from '../protocol/mqtt/certificates.ts'
 import type { NextCell } from '../protocol/mqtt/session.ts'
 import { hubUser } from '../protocol/mqtt/topics.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
@@ -33,9 +32,11 @@ import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
+import { followCertificates } from './follow-certificates.ts'
 import { lockFirst } from './lock-first.ts'
 import { lastErrorFile } from './last-error.ts'
-import { listen, metricsListener, type Listener } from './local-api/front.ts'
+import { metricsListener } from './local-api/front.ts'
+import { listenPatiently, type PatientListener } from './local-api/patient-listener.ts'
 import { openGpio } from './open-gpio.ts'
 import { lockJournal } from './open-hub.ts'
 import { doctorByProgram, moveByProgram, newKeyByProgram } from './programs.ts'
@@ -110,7 +111,9 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   const gpio = await openGpio(config, runtime, log)
   lockAll(gpio, hardware.gpio.lines, log)
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
-  const listener = await listen({ ...local, runtime }, (request, response) => answer(request, response))
+  const listener = await listenPatiently({ ...local, runtime, log }, (request, response) =>
+    answer(request, response),
+  )
 
   const notify = systemdNotify(process.env, log)
   const words = lastErrorFile(`${config.store}.last-error`, files)
@@ -153,9 +156,9 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
   reportLeft({ store: config.store, runtime, log, ca: mqtt.ca, cloudTime }).catch((error: unknown) =>
     log.error({ error: String(error) }, 'the enrolment in the former cell cannot be used'),
   )
-  const metrics = await listenForMetrics(config, runtime, answer, resident)
+  const metrics = await listenForMetrics(config, { runtime, log }, answer, resident)
   const brokers = mqtt.url.map((url) => new URL(url).host)
-  log.info({ url: listener.url, metrics: metrics?.url, store: config.store, brokers }, 'the hub runs')
+  log.info({ url: listener.url(), metrics: metrics?.url(), store: config.store, brokers }, 'the hub runs')
 
   const leave = superviseBy({
     clock: runtime.clock,
@@ -206,34 +209,6 @@ function start(resident: Resident, path: string): void {
   } catch (error) {
     throw new Error(startProblem(path, error), { cause: error })
   }
-}
-
-/** Reads renewed certificates without a restart; new connections use them. */
-function followCertificates(
-  { local, mqtt, pemPaths }: EdgeConfig,
-  listener: Listener,
-  clock: Clock,
-  log: Log,
-) {
-  const known = new KnownCertificates({
-    LOCAL_CERT: local.cert,
-    MQTT_CA: mqtt.ca ?? mqtt.client?.ca,
-    [HUB_CERTIFICATE]: mqtt.client?.cert,
-  })
-  const pems = { MQTT_CA: mqtt.ca, LOCAL_CERT: local.cert, LOCAL_KEY: local.key }
-  const endFollowing = followFiles({
-    paths: pemPaths,
-    texts: { ...pems },
-    read: (path) => files.readFileSync(path, 'utf8'),
-    clock,
-    log,
-    use(fresh) {
-      listener.renew({ cert: fresh.LOCAL_CERT, key: fresh.LOCAL_KEY })
-      Object.assign(pems, fresh)
-      known.renew({ LOCAL_CERT: fresh.LOCAL_CERT, MQTT_CA: fresh.MQTT_CA })
-    },
-  })
-  return { known, pems, endFollowing }
 }
 
 function hubTransport(
@@ -337,17 +312,17 @@ function secretsOf({ mqtt, local, store }: EdgeConfig, localKey: string | undefi
 /** The listener for monitoring. Its modules are loaded only if it is configured, to save a small hub's memory. */
 async function listenForMetrics(
   { hardware, local, metrics, store: path }: EdgeConfig,
-  runtime: Runtime,
+  parts: { runtime: Runtime; log: Log },
   front: RequestListener,
   resident: Pick<Resident, 'hub' | 'store'>,
-): Promise<Listener | undefined> {
+): Promise<PatientListener | undefined> {
   const { METRICS_PORT: port, METRICS_HOST: host } = metrics
   if (port === undefined) return undefined
   const { createHubMetrics } = await import('./metrics.ts')
   const { hub, store } = resident
   const read = createHubMetrics({ hubId: hardware.hubId, folder: dirname(path), hub, store })
-  const address = { host, port, setting: 'METRICS_PORT', bounds: local.bounds, runtime }
-  return listen(address, metricsListener(front, read, isMetricsHost(host)))
+  const address = { host, port, setting: 'METRICS_PORT', bounds: local.bounds, ...parts }
+  return listenPatiently(address, metricsListener(front, read, isMetricsHost(host)))
 }
 
 /** The journal's lock, or the storage error that prevents it. Throws if another service has the lock. */

@@ -108,7 +108,7 @@ export function listen(
       : createServer(serverOptions, answer)
     boundServer(server, bounds, runtime)
     const fail = (error: NodeJS.ErrnoException): void =>
-      reject(new Error(reasonOf(error, { host, port, setting })))
+      reject(new Error(reasonOf(error, { host, port, setting }), { cause: error }))
     server.once('error', fail)
     server.listen({ port, host }, () => {
       server.off('error', fail)
@@ -135,6 +135,12 @@ function reasonOf(
   const its = setting.replace('PORT', 'HOST')
   return `the local API cannot listen at ${host}:${port}, as ${its} and ${setting} say: ${error.message}`
 }
+
+/** Whether `listen` has failed because the port is in use, or forbidden for this user. */
+export const isRefusedPort = (error: unknown): boolean =>
+  ['EADDRINUSE', 'EACCES'].includes(
+    String(((error as Error).cause as NodeJS.ErrnoException | undefined)?.code),
+  )
 
 /** Answers `GET /metrics`, and the front's health paths, for monitoring. */
 export const metricsListener =

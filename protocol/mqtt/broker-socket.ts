@@ -61,16 +61,21 @@ export function openCheckedTls(
   const { tls } = options.modules
   const { host, port, servername } = address
   const ca = authoritiesOf(options)
-  const socket = tls.connect({
-    host,
-    port,
-    // A certificate may name an address too; then there is no server name to send.
-    ...(servername !== undefined && { servername }),
-    ...(ca !== undefined && { ca }),
-    ...options.client?.(),
-    // Checked below, before anything is sent: OpenSSL uses only the machine's clock.
-    rejectUnauthorized: false,
-  })
+  let socket: TlsSocket
+  try {
+    socket = tls.connect({
+      host,
+      port,
+      // A certificate may name an address too; then there is no server name to send.
+      ...(servername !== undefined && { servername }),
+      ...(ca !== undefined && { ca }),
+      ...options.client?.(),
+      // Checked below, before anything is sent: OpenSSL uses only the machine's clock.
+      rejectUnauthorized: false,
+    })
+  } catch (error) {
+    return unusableFiles(error, options)
+  }
   socket.setNoDelay(true)
   const { gate, open } = gateBefore(socket, options.modules)
   socket.once('secureConnect', () => {
@@ -79,6 +84,13 @@ export function openCheckedTls(
     else gate.destroy(new ConnectionProblem(`${subject} ${problem}`))
   })
   return gate
+}
+
+/** A connection that fails because a PEM file is damaged: the caller tries again, and the file may be replaced meanwhile. */
+function unusableFiles(error: unknown, { modules, caSetting = 'MQTT_CA' }: BrokerSocketOptions): Duplex {
+  const stream = new modules.stream.Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
+  const why = error instanceof Error ? error.message : String(error)
+  return stream.destroy(new ConnectionProblem(`${caSetting} or the own certificate cannot be used: ${why}`))
 }
 
 /**

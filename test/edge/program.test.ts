@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -108,6 +108,22 @@ describe("the hub's program", { timeout: 60_000 }, () => {
     expect(await exited).toBe(1)
     expect(output()).toBe(`larder edge: port ${port} of 127.0.0.1 is in use: set PORT to another one\n`)
     other.close()
+  })
+
+  test('the hub runs while the network with the address of its page and metrics is down, and with damaged PEM files', async () => {
+    const damaged = join(folder, 'damaged.pem')
+    writeFileSync(damaged, '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n')
+    for (const environment of [
+      { HOST: '192.0.2.77', METRICS_HOST: '192.0.2.77', METRICS_PORT: '0', ALLOW_INSECURE: 'plain-http' },
+      { LOCAL_CERT: damaged, LOCAL_KEY: damaged },
+      { MQTT_CA: damaged, MQTT_URL: 'mqtts://127.0.0.1:9' },
+    ] satisfies Record<string, string>[]) {
+      const { child, exited, output } = run(environment)
+      await expect.poll(output, { timeout: 20_000 }).toContain('no connection to the cloud')
+      expect(output()).toContain('the hub runs')
+      child.kill('SIGTERM')
+      expect([environment, await exited]).toEqual([environment, 0])
+    }
   })
 
   test('a second hub on the same journal names the first one, and does not disturb it', async () => {

@@ -4,10 +4,12 @@ import { connect, type Socket } from 'node:net'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, test } from 'vitest'
 import { createFront, listen, type Listener } from '../../../edge/local-api/front.ts'
+import { listenPatiently } from '../../../edge/local-api/patient-listener.ts'
 import { ensureToken } from '../../../edge/local-api/token.ts'
 import { serverBounds } from '../../../protocol/model/bound-server.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
 import { defaultsOf } from '../../../protocol/model/program-settings.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { makeCertificate } from '../../support/certificate.ts'
@@ -129,6 +131,55 @@ service('openssl')('the local API with a certificate accepts only https', async 
     await expect(fetch(listener.url.replace('https', 'http'))).rejects.toThrow()
   } finally {
     certificate.remove()
+  }
+})
+
+test('a listener at an address that the machine lacks is repeated with growing pauses until it opens, and is reported once', async () => {
+  const { clock, random } = virtualRuntime(1)
+  const told: string[] = []
+  const log = {
+    ...silentLog,
+    error: (fields: object) => void told.push((fields as { reason: string }).reason),
+    info: (_: object, message: string) => void told.push(message),
+  }
+  let tries = 0
+  const missing = Object.assign(new Error('EADDRNOTAVAIL'), { code: 'EADDRNOTAVAIL' })
+  const opened: Listener = { url: 'http://10.0.0.7:8081', renew() {}, close: () => Promise.resolve() }
+  const tryListen = (): Promise<Listener> =>
+    ++tries < 4 ? Promise.reject(new Error('no such address', { cause: missing })) : Promise.resolve(opened)
+  const address = { host: '10.0.0.7', port: 8081, bounds, runtime: { clock, random }, log }
+  const listener = await listenPatiently(address, () => {}, tryListen)
+  expect(listener.url()).toBe(undefined)
+  await clock.pass(1000)
+  expect(tries).toBe(2)
+  await clock.pass(60_000)
+  expect(tries).toBe(4)
+  expect(listener.url()).toBe(opened.url)
+  expect(told).toEqual(['no such address', expect.stringMatching(/is open/)])
+})
+
+test('a port in use ends the first attempt of a patient listener', async () => {
+  const { url } = await front(() => true)
+  const port = Number(new URL(url).port)
+  const address = { host: '127.0.0.1', port, bounds, runtime, log: silentLog }
+  await expect(listenPatiently(address, () => {})).rejects.toThrow('is in use: set PORT')
+})
+
+service('openssl')('a listener with the key of another certificate opens with renewed files', async () => {
+  const [certificate, other] = [makeCertificate(), makeCertificate()]
+  try {
+    const { clock, random } = virtualRuntime(1)
+    const { cert, key } = certificate
+    const address = { host: '127.0.0.1', port: 0, bounds, runtime: { clock, random }, log: silentLog }
+    const listener = await listenPatiently({ ...address, cert, key: other.key }, () => {})
+    expect(listener.url()).toBe(undefined)
+    listener.renew({ cert, key })
+    await clock.pass(1000)
+    await expect.poll(listener.url).toMatch(/^https:/)
+    await listener.close()
+  } finally {
+    certificate.remove()
+    other.remove()
   }
 })
 

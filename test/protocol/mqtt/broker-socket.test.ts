@@ -96,6 +96,13 @@ describe('the certificate of a broker', () => {
     expect(await call(`mqtts://localhost:${port}`, { days: 2 })).toBe('welcomed')
   })
 
+  test('a damaged file of authorities fails the connection, not the program', async () => {
+    const ca = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
+    const { port, received } = await serve(authority.issue('now', LOOPBACK, { fromDay: -1, toDay: 30 }))
+    expect(await call(`mqtts://127.0.0.1:${port}`, { ca })).toMatch(/MQTT_CA/)
+    expect(received).toEqual([])
+  })
+
   test('no byte is sent to a broker with a certificate of an unknown authority, another name or another use', async () => {
     const dates = { fromDay: 1, toDay: 30 }
     const refused: [RegExp, { cert: string; key: string }][] = [
