@@ -90,17 +90,30 @@ export function createCloudClock(clock: Clock, facts: Facts, latest: number): Cl
   }
 }
 
+/** How the hub received the cloud's time. */
+export interface TimeSource {
+  /** The time comes from a message of a running session; otherwise from the welcome. */
+  passing: boolean
+  /** Milliseconds between the hello and its welcome (default 0). */
+  roundTripMs?: number
+}
+
 /** A smaller difference is network jitter. */
 const UNEVEN_MS = 1000
 /** Maximum transit time of a message. An earlier time within it proves nothing. */
 const UNDER_WAY_MS = 60_000
 
 /**
- * Classifies the cloud's time by how much later it is than `now()`. `passing`: the time comes from any
- * message except the welcome. A message takes time to arrive, so its time is a lower bound. A later time
- * holds at once; an earlier one only if no delay explains it (MQTT SPEC §4).
+ * Classifies the cloud's time by how much later it is than `now()`. A message takes time to arrive, so its time is a lower
+ * bound: a later time holds at once; an earlier one only if no delay explains it (MQTT SPEC §4). The round trip limits the
+ * delay of a welcome.
  */
-export function judgeTime(byMs: number, { passing }: { passing: boolean }): 'same' | 'uneven' | 'stepped' {
-  if (Math.abs(byMs) <= UNEVEN_MS || (passing && byMs < 0 && byMs >= -UNDER_WAY_MS)) return 'same'
+export function judgeTime(
+  byMs: number,
+  { passing, roundTripMs = 0 }: TimeSource,
+): 'same' | 'delayed' | 'uneven' | 'stepped' {
+  if (Math.abs(byMs) <= UNEVEN_MS) return 'same'
+  const delayMs = passing ? UNDER_WAY_MS : Math.min(roundTripMs + UNEVEN_MS, UNDER_WAY_MS)
+  if (byMs < 0 && byMs >= -delayMs) return 'delayed'
   return Math.abs(byMs) > UNDER_WAY_MS ? 'stepped' : 'uneven'
 }

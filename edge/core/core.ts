@@ -7,7 +7,7 @@ import { loadState, type State } from '../journal/state.ts'
 import type { Store } from '../journal/store.ts'
 import { Acceptance } from './acceptance/acceptance.ts'
 import { createActor } from './actor.ts'
-import { createCloudClock, judgeTime } from './cloud-clock.ts'
+import { createCloudClock, judgeTime, type TimeSource } from './cloud-clock.ts'
 import { endInterrupted } from './command-results.ts'
 import { execute, operate } from './commands.ts'
 import { isWithoutCabinets, startUpGraceMs, type Context, type CoreOptions } from './context.ts'
@@ -242,10 +242,11 @@ function doorsOf(
 function followCloudClock(
   { cloud, store, log, handle, state, outbox }: Context,
   offsetMs: number,
-  how: { passing: boolean },
+  how: TimeSource,
 ): void {
   const judged = judgeTime(cloud.errorOf(offsetMs), how)
   const isFirst = !cloud.isKnown()
+  if (judged === 'delayed' && !isFirst) return
   if (judged === 'same' && !isFirst) {
     // Nothing was dated wrongly, and housekeeping stores the clock: an idle hub is welcomed every minute, and writes nothing then.
     if (!how.passing) cloud.setOffset(offsetMs)

@@ -9,6 +9,7 @@ import type { PersonAtHub } from '../../protocol/mqtt/cloud-entries.ts'
 import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubHealth } from '../../protocol/model/hub-health.ts'
 import type { Location } from '../../protocol/model/location.ts'
+import type { TimeSource } from './cloud-clock.ts'
 import type { ControllerEvents } from '../hardware/controller-events.ts'
 import type { Fact, Held } from '../journal/facts.ts'
 import type { LeaveOut } from '../journal/inbox.ts'
@@ -96,11 +97,8 @@ export interface HubCore {
   quietMs(): number
   /** Calls `listener` when `health` has changed (temperatures aside). */
   onHealthChange(listener: () => void): void
-  /**
-   * Sets the cloud's time to `clock.monotonic() + offsetMs`. `passing`: the time comes from a message of a
-   * running session; otherwise from the welcome.
-   */
-  setCloudClock(offsetMs: number, how: { passing: boolean }): void
+  /** Sets the cloud's time to `clock.monotonic() + offsetMs`. */
+  setCloudClock(offsetMs: number, how: TimeSource): void
   /** Starts of the service after a crash, a kill or a power failure. */
   life(): Pick<Fact<'life'>, 'restarts' | 'last'>
   /** Cloud time in milliseconds: known, or the best lower bound (`cloud-clock.ts`). */

@@ -65,6 +65,8 @@ export function correctTimes(store: Store, now: number, { since, byMs }: TimeCor
  * not get it twice.
  */
 const entries = ['outbox_ledger', 'outbox_telemetry', 'held_entries'] as const
+/** Entries in memory at once: after weeks without a connection there are 50,000. */
+const PAGE = 500
 /** The names of instants in entry bodies, at any depth (MQTT SPEC §10, §11; `hub-entries.ts`). */
 const instants: readonly string[] = ['at', 'since', 'started_at', 'ended_at']
 
@@ -74,11 +76,14 @@ function correctEntries(
   correct: (at: number) => number,
 ): void {
   const update = db.prepare<[body: string, row: number]>(`UPDATE ${table} SET body = ? WHERE rowid = ?`)
-  const rows = db.prepare<[], { row: number; body: string }>(`SELECT rowid AS row, body FROM ${table}`).all()
-  for (const { row, body } of rows) {
-    const corrected = JSON.stringify(withTimes(JSON.parse(body), correct))
-    if (corrected !== body) update.run(corrected, row)
-  }
+  const page = db.prepare<[after: number], { row: number; body: string }>(
+    `SELECT rowid AS row, body FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ${PAGE}`,
+  )
+  for (let rows = page.all(0); rows.length > 0; rows = page.all(rows.at(-1)!.row))
+    for (const { row, body } of rows) {
+      const corrected = JSON.stringify(withTimes(JSON.parse(body), correct))
+      if (corrected !== body) update.run(corrected, row)
+    }
 }
 
 /** An entry with its instants corrected. */

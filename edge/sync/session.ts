@@ -337,7 +337,8 @@ export class Session {
       return log.error({ protocol: welcome.protocol }, 'the cloud speaks another protocol')
     this.#state = { ...state, phase: 'welcomed' }
     this.#options.onWelcome()
-    core.setCloudClock(welcome.clock.wall - runtime.clock.monotonic(), { passing: false })
+    const now = runtime.clock.monotonic()
+    core.setCloudClock(welcome.clock.wall - now, { passing: false, roundTripMs: now - answers })
     heartbeat.start()
     // If the storage fails, this throws, and the unanswered hello is repeated.
     receiver.takeUp(welcome.outbox.epoch)

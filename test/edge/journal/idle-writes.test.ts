@@ -68,3 +68,20 @@ test('a hub writes nothing when the cloud welcomes it again, if its clock is sti
   welcome(5000)
   expect(changes()).toBeGreaterThan(before!)
 })
+
+test('a hub writes nothing when the welcome of a reconnection was under way for seconds, and keeps its time', () => {
+  const bench = TestHub.ready()
+  const offset = bench.clock.now() - bench.clock.monotonic()
+  bench.core.setCloudClock(offset, { passing: false })
+  const changes = () => bench.store.db.prepare<[], number>('SELECT total_changes()').pluck().get()
+  const before = changes()
+  for (let connection = 0; connection < 3; connection += 1) {
+    bench.core.setCloudClock(offset - 3000, { passing: false, roundTripMs: 4000 })
+    bench.core.setCloudClock(offset, { passing: true })
+  }
+  expect(changes()).toBe(before)
+  expect(bench.core.cloudNow()).toBe(bench.clock.now())
+  // No round trip explains this difference: the cloud's clock was put back.
+  bench.core.setCloudClock(offset - 8000, { passing: false, roundTripMs: 4000 })
+  expect(bench.core.cloudNow()).toBe(bench.clock.now() - 8000)
+})
