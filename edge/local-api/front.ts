@@ -104,7 +104,7 @@ export function listen(
   return new Promise((resolve, reject) => {
     const tls = cert !== undefined && { cert, key }
     const server = tls
-      ? createTlsServer({ ...serverOptions, ...tls }, answer)
+      ? usable(tls, () => createTlsServer({ ...serverOptions, ...tls }, answer))
       : createServer(serverOptions, answer)
     boundServer(server, bounds, runtime)
     const fail = (error: NodeJS.ErrnoException): void =>
@@ -117,12 +117,23 @@ export function listen(
       resolve({
         url: `${tls ? 'https' : 'http'}://${urlHost(host)}:${actual}`,
         renew({ cert, key }) {
-          if (server instanceof TlsServer) server.setSecureContext({ cert, key })
+          if (server instanceof TlsServer) usable({ cert, key }, () => server.setSecureContext({ cert, key }))
         },
         close: () => new Promise((resolve) => void server.close(() => resolve())),
       })
     })
   })
+}
+
+/** Uses a certificate and its key. Node takes an empty text as no certificate: then each connection would fail. */
+function usable<T>(tls: { cert: string | undefined; key: string | undefined }, use: () => T): T {
+  try {
+    if (!tls.cert || !tls.key) throw new Error('a file is empty')
+    return use()
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new Error(`LOCAL_CERT and LOCAL_KEY cannot be used: ${why}`, { cause: error })
+  }
 }
 
 function reasonOf(

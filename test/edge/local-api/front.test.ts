@@ -165,23 +165,32 @@ test('a port in use ends the first attempt of a patient listener', async () => {
   await expect(listenPatiently(address, () => {})).rejects.toThrow('is in use: set PORT')
 })
 
-service('openssl')('a listener with the key of another certificate opens with renewed files', async () => {
-  const [certificate, other] = [makeCertificate(), makeCertificate()]
-  try {
-    const { clock, random } = virtualRuntime(1)
+service('openssl')(
+  'a listener opens with renewed files if its key is of another certificate, or a file is empty',
+  async () => {
+    const [certificate, other] = [makeCertificate(), makeCertificate()]
     const { cert, key } = certificate
-    const address = { host: '127.0.0.1', port: 0, bounds, runtime: { clock, random }, log: silentLog }
-    const listener = await listenPatiently({ ...address, cert, key: other.key }, () => {})
-    expect(listener.url()).toBe(undefined)
-    listener.renew({ cert, key })
-    await clock.pass(1000)
-    await expect.poll(listener.url).toMatch(/^https:/)
-    await listener.close()
-  } finally {
-    certificate.remove()
-    other.remove()
-  }
-})
+    try {
+      for (const damaged of [
+        { cert, key: other.key },
+        { cert: '', key },
+      ]) {
+        const { clock, random } = virtualRuntime(1)
+        const address = { host: '127.0.0.1', port: 0, bounds, runtime: { clock, random }, log: silentLog }
+        const listener = await listenPatiently({ ...address, ...damaged }, () => {})
+        expect(listener.url()).toBe(undefined)
+        listener.renew({ cert, key })
+        await clock.pass(1000)
+        await expect.poll(listener.url).toMatch(/^https:/)
+        expect(() => listener.renew(damaged)).toThrow('LOCAL_CERT and LOCAL_KEY cannot be used')
+        await listener.close()
+      }
+    } finally {
+      certificate.remove()
+      other.remove()
+    }
+  },
+)
 
 service('openssl')(
   'over TLS unauthenticated callers end no connection with a request in progress',
