@@ -1,3 +1,4 @@
+import type { GpioLines } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
 import { reasonOf } from '../protocol/model/repeated-lines.ts'
 import type { Runtime } from '../protocol/model/runtime.ts'
@@ -16,8 +17,7 @@ export async function lockFirst(config: LockConfig | undefined, runtime: Runtime
   let lock: StoreLock | undefined
   try {
     lock = lockOrNone(config.store, runtime)
-    const gpio = await openGpio(config, runtime, log)
-    lockAll(gpio, config.hardware.gpio.lines, log)
+    const gpio = await openLocked(config, runtime, log)
     gpio.close()
   } catch (error) {
     if (error instanceof JournalInUse) throw error
@@ -25,6 +25,17 @@ export async function lockFirst(config: LockConfig | undefined, runtime: Runtime
   } finally {
     lock?.release()
   }
+}
+
+/** Opens the lines, and locks all doors. */
+export async function openLocked(
+  config: Pick<LockConfig, 'gpio' | 'hardware'>,
+  runtime: Runtime,
+  log: Log,
+): Promise<GpioLines> {
+  const gpio = await openGpio(config, runtime, log)
+  lockAll(gpio, config.hardware.gpio.lines, log)
+  return gpio
 }
 
 /** A card that fails must not keep a door open. */

@@ -28,16 +28,14 @@ import { completeMove, MoveFailed } from './enrolment/complete-move.ts'
 import { moving, type MoveState } from './enrolment/moving.ts'
 import { reasonToStay, reasonToWait } from './enrolment/reason-to-stay.ts'
 import { beginOf, Renewal } from './enrolment/renewal.ts'
-import { lockAll } from './hardware/doors.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
 import { followCertificates } from './follow-certificates.ts'
-import { lockFirst } from './lock-first.ts'
+import { lockFirst, openLocked } from './lock-first.ts'
 import { lastErrorFile } from './last-error.ts'
 import { metricsListener } from './local-api/front.ts'
 import { listenPatiently, type PatientListener } from './local-api/patient-listener.ts'
-import { openGpio } from './open-gpio.ts'
 import { lockJournal } from './open-hub.ts'
 import { doctorByProgram, moveByProgram, newKeyByProgram } from './programs.ts'
 import { createRecent } from './recent.ts'
@@ -101,19 +99,17 @@ async function untilEnrolled(settings: Unenrolled['settings']): Promise<void> {
 }
 
 async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
-  const { hardware, local, mqtt } = config
+  const { local, mqtt } = config
   const runtime = systemRuntime()
   const { recent, lines, log } = openLog(config, runtime)
 
   // Locked first: only one process may use the journal and the hardware.
   const lock = tryLock(config.store, runtime)
   // Again: these settings may name other lines than those of the former start.
-  const gpio = await openGpio(config, runtime, log)
-  lockAll(gpio, hardware.gpio.lines, log)
+  const gpio = await openLocked(config, runtime, log)
   let answer: RequestListener = (_request, response) => void response.writeHead(503).end()
-  const listener = await listenPatiently({ ...local, runtime, log }, (request, response) =>
-    answer(request, response),
-  )
+  const front: RequestListener = (request, response) => answer(request, response)
+  const listener = await listenPatiently({ ...local, runtime, log }, front)
 
   const notify = systemdNotify(process.env, log)
   const words = lastErrorFile(`${config.store}.last-error`, files)

@@ -181,7 +181,7 @@ service('openssl')(
         expect(listener.url()).toBe(undefined)
         listener.renew({ cert, key })
         await clock.pass(1000)
-        await expect.poll(listener.url).toMatch(/^https:/)
+        await expect.poll(() => listener.url()).toMatch(/^https:/)
         expect(() => listener.renew(damaged)).toThrow('LOCAL_CERT and LOCAL_KEY cannot be used')
         await listener.close()
       }
