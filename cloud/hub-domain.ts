@@ -71,7 +71,12 @@ function streamStalled(
   part: StalledPart,
   error: string | undefined,
 ): Promise<void> {
-  const incident: Incident = { hubId, kind: 'stream_stalled', incident: part, subject: null }
+  const incident: Incident<'stream_stalled'> = {
+    hubId,
+    kind: 'stream_stalled',
+    incident: part,
+    subject: null,
+  }
   if (error === undefined) return clearAlarm(tx, context, incident)
   return raiseAlarm(tx, context, {
     ...incident,

@@ -335,7 +335,7 @@ export const hubAlarmCodes: [HubAlarmCode, ...HubAlarmCode[]] = [
 ]
 
 /** The kind that people see for a hub's code. */
-export const kindOfCode = (code: HubAlarmCode): AlarmKindName =>
+export const kindOfCode = (code: HubAlarmCode): ByHub | 'unknown_operation' =>
   code === 'unexpected_drop' ? 'unknown_operation' : code
 
 /**

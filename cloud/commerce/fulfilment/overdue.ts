@@ -58,6 +58,7 @@ function endOverdue(context: CloudContext, orderId: number, listening: Listening
     if (isOverdue && waitMs <= 0)
       await raiseAlarm(tx, context, {
         ...incident,
+        soldBy: order.owner_id!,
         detail: isQueued ? 'its hub has not started it' : 'its hub has started it, and reports nothing more',
         details: { order_id: orderId, queued_at: timestamp(order.queued_at!) },
       })

@@ -14,7 +14,8 @@ import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.t
 import { releaseAnnounced } from '../deals/redemptions.ts'
 import { unreserve } from '../catalogue/reservations.ts'
 import { changesBins, checkBins } from './bin-room.ts'
-import { lockItems, lockOrder, type OrderRow } from './order-rows.ts'
+import { lockItems, lockOrder, ownerOfMoney, type OrderRow } from './order-rows.ts'
+import type { RefundRow } from './payment-status.ts'
 import type { EventType } from '../../../protocol/model/event-types.ts'
 import { appendEvent } from '../../events/append-event.ts'
 import { viewStation } from './order-view.ts'
@@ -172,7 +173,7 @@ const eventOf: Partial<Record<OrderStatus, OrderEvent>> = {
 /** Reports a transition. A cart that is not paid yet, or that its customer deletes, has no events. */
 function publishMove(tx: Tx, context: CloudContext, order: OrderRow): void {
   const type = order.queued_at === null ? undefined : eventOf[order.processing_status]
-  if (type !== undefined) publishOrder(tx, context, order, type)
+  if (type !== undefined) publishOrder(tx, context, order, type, order.owner_id!)
 }
 
 /** Reports a refund to integrators, and to the customer if the customer gets money. */
@@ -180,9 +181,9 @@ export async function publishRefund(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
-  refund: { id: number; amount: number },
+  refund: Pick<RefundRow, 'id' | 'amount' | 'owner_id'>,
 ): Promise<void> {
-  publishOrder(tx, context, order, 'order.refunded')
+  publishOrder(tx, context, order, 'order.refunded', ownerOfMoney(order, refund))
   if (refund.amount > 0) await schedule(tx, 'notice.refunded', refund.id, context.runtime.clock.now())
 }
 
@@ -190,12 +191,18 @@ export async function publishRefund(
  * Appends an event of an order. If an order passes several statuses in one transaction, each event shows its own
  * status. Consequences of a transition (refunds, the state of lines) are written by the end of the transaction.
  */
-export function publishOrder(tx: Tx, context: CloudContext, order: OrderRow, type: OrderEvent): void {
+export function publishOrder(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  type: OrderEvent,
+  ownerId: number,
+): void {
   const station = { ...order }
   appendEvent(tx, context, {
     type,
     hubId: order.hub_id,
-    ...(order.owner_id !== null && { ownerId: order.owner_id }),
+    ownerId,
     data: () => viewStation(tx.q, context, station),
   })
 }

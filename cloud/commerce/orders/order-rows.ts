@@ -121,15 +121,41 @@ function requireOwn(order: OrderRow | undefined, { userId, hubId }: OrderKey): O
   return order
 }
 
-/** An order at a hub of the credential's owner. Throws `order_not_found`. Carts are private to their customers. */
+/**
+ * The owner of a payment or refund: the order's owner at the sale. An order that was never sold has none: then the
+ * owner at the checkout of the payment.
+ */
+export const ownerOfMoney = ({ owner_id }: Pick<OrderRow, 'owner_id'>, money: { owner_id: number }): number =>
+  owner_id ?? money.owner_id
+
+/**
+ * The owners of an order and its money. Empty for a cart without money: carts are private to their customers. An order
+ * that was never sold may have late money of several owners.
+ */
+export async function ownersOf(
+  q: Queries,
+  { id, owner_id }: Pick<OrderRow, 'id' | 'owner_id'>,
+): Promise<number[]> {
+  if (owner_id !== null) return [owner_id]
+  const late = await q
+    .selectFrom('payments')
+    .select('owner_id')
+    .distinct()
+    .where('order_id', '=', id)
+    .where('status', '=', 'completed')
+    .execute()
+  return late.map((payment) => payment.owner_id)
+}
+
+/** An order with money of the credential's owner. Throws `order_not_found`. */
 export async function requireOrderOf(
   q: Queries,
   credential: OwnerCredential,
   orderId: number,
 ): Promise<OrderRow> {
   const order = await q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst()
-  const ownerId = order?.owner_id
-  if (!order || ownerId == null || !reachesHub(credential, { id: order.hub_id, owner_id: ownerId }))
+  const owners = order ? await ownersOf(q, order) : []
+  if (!order || !owners.some((owner_id) => reachesHub(credential, { id: order.hub_id, owner_id })))
     throw new ApiError('order_not_found')
   return order
 }

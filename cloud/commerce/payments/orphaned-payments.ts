@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { clearAlarm, everyOwner, raiseAlarm, type Whereabouts } from '../../events/alarms/alarms.ts'
+import { clearAlarm, everyOwner, raiseAlarm } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp } from '../../platform/calendar/days.ts'
 import { ownerAt } from '../../platform/credentials/hub-access.ts'
@@ -178,12 +178,12 @@ async function refund(
 }
 
 /** The owner of the hub at the time of the payment; all owners if the hub is unknown. */
-async function placesOf(tx: Tx, { hub_id, paid_at }: OrphanedPayment): Promise<Whereabouts[]> {
+async function placesOf(tx: Tx, { hub_id, paid_at }: OrphanedPayment): Promise<{ ownerId: number }[]> {
   const ownerId = hub_id === null ? undefined : await ownerAt(tx.q, hub_id, paid_at)
   return ownerId === undefined ? everyOwner(tx) : [{ ownerId }]
 }
 
-const incidentOf = (place: Whereabouts, { processor_ref }: Operation) =>
+const incidentOf = (place: { ownerId: number }, { processor_ref }: Operation) =>
   ({ ...place, kind: 'payment_orphaned', subject: `payment ${processor_ref}` }) as const
 
 async function raise(

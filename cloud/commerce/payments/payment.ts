@@ -10,7 +10,7 @@ import { saveAfterPayment } from '../methods/methods.ts'
 import { answerOf, askIntent, type IntentExtra } from '../money/intents.ts'
 import { keyOf, MoneyOperations, nameOf, type Change, type Operation } from '../money/operations.ts'
 import { linesToQueue, queueOrder, unfreezeOrder, type LineToQueue } from '../orders/checkout.ts'
-import { lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
+import { lockOrderAgain, ownerOfMoney, type OrderRow } from '../orders/order-rows.ts'
 import {
   booksOf,
   derivePaymentStatus,
@@ -214,13 +214,16 @@ export const stuckPayments = (q: Queries) =>
 
 /** Raises or clears the alarm of an order's stuck payments. */
 async function reportStuck(tx: Tx, context: CloudContext, order: OrderRow): Promise<void> {
-  const stuck = await stuckPayments(tx.q).where('p.order_id', '=', order.id).executeTakeFirst()
+  const stuck = await stuckPayments(tx.q)
+    .select('p.owner_id')
+    .where('p.order_id', '=', order.id)
+    .executeTakeFirst()
   const incident = { hubId: order.hub_id, kind: 'payment_stuck', subject: `order ${order.id}` } as const
   if (!stuck) return clearAlarm(tx, context, incident)
   const { id: payment_id, processor, processor_ref, amount, stuck_at } = stuck
   await raiseAlarm(tx, context, {
     ...incident,
-    soldBy: order.owner_id,
+    soldBy: ownerOfMoney(order, stuck),
     details: { payment_id, processor, processor_ref, amount },
     since: stuck_at!,
   })

@@ -1,16 +1,10 @@
-import {
-  clearAlarm,
-  everyOwner,
-  raiseAlarm,
-  type Incident,
-  type Whereabouts,
-} from '../../events/alarms/alarms.ts'
+import { clearAlarm, everyOwner, raiseAlarm, type Whereabouts } from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { publishOrder, publishRefund } from '../orders/move-order.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
-import { isAtHub, lockOrder, type OrderRow } from '../orders/order-rows.ts'
+import { isAtHub, lockOrder, ownerOfMoney, type OrderRow } from '../orders/order-rows.ts'
 import {
   begin,
   findOperation,
@@ -143,7 +137,7 @@ async function followPayment(
   const order = (await lockOrder(tx, payment.order_id))!
   const hasPaid = payment.status === 'completed' && payment.is_late === 0
   const money = hasPaid ? payment : { ...payment, is_late: 1 as const }
-  for (const move of moves) if (!isKnownMove(move)) await reportUnknown(tx, context, order, move)
+  for (const move of moves) if (!isKnownMove(move)) await reportUnknown(tx, context, order, money, move)
   let hasMoved = false
   for (const move of known) if (await followMove(tx, context, order, money, move)) hasMoved = true
   // Late money: its success is booked after its moves, so that only the rest is refunded.
@@ -183,6 +177,7 @@ async function reportUnknown(
   tx: Tx,
   context: CloudContext,
   order: OrderRow,
+  payment: PaymentRow,
   { ref, kind, amount, reason }: ProcessorMove,
 ): Promise<void> {
   context.log.error({ orderId: order.id, kind, ref, amount, reason }, 'unknown status at the processor')
@@ -190,19 +185,15 @@ async function reportUnknown(
   const dispute = disputeOf({ hubId: order.hub_id }, `order ${order.id}`, ref)
   await raiseAlarm(tx, context, {
     ...dispute,
-    soldBy: order.owner_id,
+    soldBy: ownerOfMoney(order, payment),
     detail: reason ?? '',
     details: { processor_ref: ref, amount, reason },
   })
 }
 
 /** It is over when the bank has returned the money, or when a person has acknowledged it. */
-const disputeOf = (place: Whereabouts, subject: string, ref: string): Incident => ({
-  ...place,
-  kind: 'payment_disputed',
-  incident: `dispute ${ref}`,
-  subject,
-})
+const disputeOf = <Place extends Whereabouts>(place: Place, subject: string, ref: string) =>
+  ({ ...place, kind: 'payment_disputed', incident: `dispute ${ref}`, subject }) as const
 
 /** The actor of the processor's own events in the audit log. */
 const PROCESSOR = 'processor'
@@ -257,11 +248,13 @@ async function record(
   })
   context.log.warn({ orderId: order.id, kind, ...detail }, 'money of an order moved at the processor')
   if (kind === 'dispute') {
-    publishOrder(tx, context, order, 'payment.disputed')
+    const soldBy = ownerOfMoney(order, payment)
+    publishOrder(tx, context, order, 'payment.disputed', soldBy)
     const dispute = disputeOf({ hubId: order.hub_id }, `order ${order.id}`, ref)
-    await raiseAlarm(tx, context, { ...dispute, detail: reason ?? '', details: detail })
+    await raiseAlarm(tx, context, { ...dispute, soldBy, detail: reason ?? '', details: detail })
   }
-  if (status === 'succeeded') await publishRefund(tx, context, order, { id, amount })
+  if (status === 'succeeded')
+    await publishRefund(tx, context, order, { id, amount, owner_id: payment.owner_id })
   await refreshRefunds(tx, context, order)
 }
 

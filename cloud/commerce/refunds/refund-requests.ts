@@ -1,15 +1,13 @@
 import { upcDigits } from '../../../protocol/model/upc.ts'
-import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachesHub, readOwner } from '../../platform/credentials/hub-access.ts'
-import type { Handlers } from '../../platform/http/handler.ts'
 import type { CommerceServices } from '../services.ts'
 import type { PaymentStatus } from '../../../protocol/contract/fields.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { readPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
 import {
   liveRefunds,
-  paidPayment,
   refundable,
+  refundablePayment,
+  requirePaid,
   auditRefund,
   insertRefund,
   SERVICE,
@@ -27,48 +25,6 @@ import { cancelQueued } from './undelivered.ts'
 import { cancelAtHub } from '../orders/cancel-at-hub.ts'
 import { orUnavailable } from '../processors/processor.ts'
 
-/** O §4.3: refunds by an owner. */
-export function refundHandlers(
-  services: CommerceServices,
-): Handlers<'owner.orders.refund' | 'owner.orders.refund_item'> {
-  const { db } = services.context
-  /**
-   * `asked`: the parameters are part of the key, because a key that got a 5xx may be reused for a different
-   * request.
-   */
-  const requestOf = (
-    orderId: number,
-    credential: OwnerCredential,
-    key: string | undefined,
-    asked: readonly (number | null)[],
-  ) => ({
-    orderId,
-    async mayTouch({ hub_id: id, owner_id }: OrderRow) {
-      const hub = owner_id === null ? await readOwner(db.kysely, id) : { id, owner_id }
-      return hub !== undefined && reachesHub(credential, hub)
-    },
-    actor: credential.actor,
-    requestKey: key === undefined ? undefined : `${credential.actor} ${JSON.stringify(asked)} ${key}`,
-  })
-  return {
-    async 'owner.orders.refund'({ params, body, credential, idempotencyKey }) {
-      const newStatus = await refundOrder(services, {
-        ...requestOf(params.order_id, credential, idempotencyKey, [body.amount ?? null]),
-        amount: body.amount,
-      })
-      return { success: true, order_id: params.order_id, new_status: newStatus }
-    },
-    async 'owner.orders.refund_item'({ params, body, credential, idempotencyKey }) {
-      const { paymentStatus, amount, taxLeft } = await refundItem(services, {
-        ...requestOf(params.order_id, credential, idempotencyKey, [params.product_id, body.quantity]),
-        productId: params.product_id,
-        quantity: body.quantity,
-      })
-      return { success: true, new_status: paymentStatus, refunded_amount: amount, updated_tax: taxLeft }
-    },
-  }
-}
-
 interface RefundOrderRequest extends RefundRequest {
   /** Cents; the whole remainder if absent. */
   amount?: number | undefined
@@ -81,6 +37,7 @@ export async function refundOrder(
 ): Promise<PaymentStatus> {
   const { amount: wanted } = request
   await requestRefund(services, request, {
+    payment: refundablePayment,
     share(_tx, _order, left) {
       if (left.amount === 0) throw new ApiError('already_refunded')
       const amount = wanted ?? left.amount
@@ -120,12 +77,13 @@ export async function refundItem(
   const { db } = services.context
   const { productId, quantity } = request
   const refund = await requestRefund(services, request, {
+    payment: requirePaid,
     async share(tx, order, left) {
       const item = await requireItem(tx, order, productId)
       const remaining = item.qty - item.refunded_quantity
       if (quantity > remaining)
         throw ApiError.at(['body', 'quantity'], 'insufficient_quantity', { remaining })
-      const refunds = await liveRefunds(tx, (await requirePayment(tx, order)).id)
+      const refunds = await liveRefunds(tx, (await requirePaid(tx, order)).id)
       const share = takeShare(left, nextUnits(lineShareOf(item, refunds), quantity))
       return { itemId: item.id, quantity, ...share }
     },
@@ -157,7 +115,7 @@ async function taxLeft(tx: Tx, orderId: number): Promise<number> {
     .select('tax_total')
     .where('id', '=', orderId)
     .executeTakeFirstOrThrow()
-  return (await refundable(tx, order, (await paidPayment(tx, orderId))!)).tax
+  return (await refundable(tx, order, await requirePaid(tx, { id: orderId }))).tax
 }
 
 export interface RefundRequest {
@@ -174,6 +132,8 @@ export interface RefundRequest {
 
 /** The refund that a caller asks for. */
 interface RefundPlan {
+  /** The payment that the refund returns. Throws `order_state_conflict` if there is none. */
+  payment(tx: Tx, order: OrderRow): Promise<PaymentRow>
   /** Computes the refund from the order's remainder. Throws the error that prevents it. */
   share(tx: Tx, order: OrderRow, left: Share): Promise<PlannedRefund>
   /** Whether an existing refund came from the same request. */
@@ -237,7 +197,7 @@ async function recordFirst(
 
 /** The wanted units after a refund, of the lines that it changes. */
 async function linesPlanned(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<WantedLine[]> {
-  const left = await refundable(tx, order, await requirePayment(tx, order))
+  const left = await refundable(tx, order, await plan.payment(tx, order))
   const { itemId, quantity, amount } = await plan.share(tx, order, left)
   const isWhole = amount === left.amount
   return (await lockItems(tx, order.id))
@@ -259,7 +219,7 @@ async function recordRefund(
   const order = await lockOrderAgain(tx, request.orderId)
   const known = await findExisting(tx, context, order, request, plan)
   if (known) return known.id
-  const payment = await requirePayment(tx, order)
+  const payment = await plan.payment(tx, order)
   const left = await refundable(tx, order, payment)
   const planned = await plan.share(tx, order, left)
   const { actor, requestKey = null } = request
@@ -305,12 +265,6 @@ async function repeated(
     .executeTakeFirst()
 }
 
-async function requirePayment(tx: Tx, order: OrderRow): Promise<PaymentRow> {
-  const payment = await paidPayment(tx, order.id)
-  if (payment && payment.amount > 0) return payment
-  throw new ApiError('order_state_conflict', 'Nothing was paid for this order.')
-}
-
 /**
  * The unconfirmed refund of an earlier equal request: the processor did not answer, and its outcome is
  * unknown. A repeated request continues it instead of making a second one.
@@ -321,7 +275,7 @@ async function findUnconfirmed(
   { actor }: RefundRequest,
   plan: RefundPlan,
 ): Promise<RefundRow | undefined> {
-  const payment = await requirePayment(tx, order)
+  const payment = await plan.payment(tx, order)
   const left = await refundable(tx, order, payment)
   const unconfirmed = await tx.q
     .selectFrom('refunds as r')
@@ -392,7 +346,7 @@ async function claimCancellation(
 }
 
 async function leavesNothing(tx: Tx, order: OrderRow, plan: RefundPlan): Promise<boolean> {
-  const payment = await requirePayment(tx, order)
+  const payment = await plan.payment(tx, order)
   const left = await refundable(tx, order, payment)
   return (await plan.share(tx, order, left)).amount === left.amount
 }

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { isByProcessor, readOwed } from './owed.ts'
 import { leftOf, type Share } from './shares.ts'
@@ -8,7 +9,7 @@ import { post } from '../ledger/ledger.ts'
 import { refreshPoints } from '../ledger/points.ts'
 import { isWalletOpen } from '../ledger/wallet.ts'
 import { publishRefund } from '../orders/move-order.ts'
-import type { OrderRow } from '../orders/order-rows.ts'
+import { ownerOfMoney, type OrderRow } from '../orders/order-rows.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { recordset } from '../../platform/store/recordset.ts'
 import { refreshPaymentStatus, type PaymentRow, type RefundRow } from '../orders/payment-status.ts'
@@ -30,6 +31,37 @@ export function paidPayment(tx: Tx, orderId: number): Promise<PaymentRow | undef
     .where('status', '=', 'completed')
     .where('is_late', '=', 0)
     .executeTakeFirst()
+}
+
+/**
+ * The payment that an owner's refund of an order returns: the payment that paid for it. If nothing is left of that
+ * payment, or if no payment came in time: late money with a refund that failed. Throws `order_state_conflict` if
+ * nothing was paid.
+ */
+export async function refundablePayment(
+  tx: Tx,
+  order: Pick<OrderRow, 'id' | 'tax_total'>,
+): Promise<PaymentRow> {
+  const completed = await tx.q
+    .selectFrom('payments')
+    .selectAll()
+    .where('order_id', '=', order.id)
+    .where('status', '=', 'completed')
+    .where('amount', '>', 0)
+    .orderBy('is_late')
+    .orderBy('id')
+    .execute()
+  for (const payment of completed) if ((await refundable(tx, order, payment)).amount > 0) return payment
+  return paid(completed[0])
+}
+
+/** The payment that paid for an order. Throws `order_state_conflict` if nothing was paid in time. */
+export const requirePaid = async (tx: Tx, order: Pick<OrderRow, 'id'>): Promise<PaymentRow> =>
+  paid(await paidPayment(tx, order.id))
+
+function paid(payment: PaymentRow | undefined): PaymentRow {
+  if (payment && payment.amount > 0) return payment
+  throw new ApiError('order_state_conflict', 'Nothing was paid for this order.')
 }
 
 /**
@@ -234,17 +266,18 @@ async function reportFailedRefund(
   const { refunds, owed } = await readOwed(tx.q, order)
   if (refunds.every((refund) => refund.status !== 'failed' || isByProcessor(refund))) return
   const incident = { hubId: order.hub_id, kind: 'refund_failed', subject: `order ${order.id}` } as const
-  const reason = owed.at(-1)?.failure_reason ?? null
+  const newest = owed.at(-1)
+  const reason = newest?.failure_reason ?? null
   const details = {
     refund_ids: owed.map(({ id }) => id),
     amount: owed.reduce((sum, { amount }) => sum + amount, 0),
     currency: order.currency,
     reason,
   }
-  if (owed.length > 0)
+  if (newest)
     return raiseAlarm(tx, context, {
       ...incident,
-      soldBy: order.owner_id,
+      soldBy: ownerOfMoney(order, newest),
       detail: reason ?? '',
       details,
       refreshes: true,

@@ -9,6 +9,7 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { appendEvent } from '../append-event.ts'
+import { aboutSales, isAboutSale, type AboutHub, type WithOwner } from './about-sales.ts'
 import { subjectName } from './subject-name.ts'
 
 /**
@@ -16,7 +17,7 @@ import { subjectName } from './subject-name.ts'
  * in the transaction that detects the problem, as often as it is detected, and `clearAlarm` when the problem is gone.
  * The alarm of a problem that comes and goes ends after the problem has been gone for a while. If an incident returns
  * soon after its alarm ended, the same alarm opens again with a higher count, and then ends later. Events report
- * alarms, and mails and webhooks report events. A hub has a limited number of open alarms.
+ * alarms, and mails and webhooks report events. A hub has a limited number of open alarms, without those about sales.
  */
 
 type AlarmRow = Selectable<Tables['alarms']>
@@ -25,21 +26,22 @@ type AlarmRow = Selectable<Tables['alarms']>
 export type Whereabouts = { hubId: number } | { ownerId: number }
 
 /** An alarm that concerns the service is raised for every owner. */
-export async function everyOwner(tx: Tx): Promise<Whereabouts[]> {
+export async function everyOwner(tx: Tx): Promise<{ ownerId: number }[]> {
   const owners = await tx.q.selectFrom('owners').select('id').orderBy('id').execute()
   return owners.map(({ id }) => ({ ownerId: id }))
 }
 
 /** Identifies an incident. */
-export type Incident = Whereabouts & {
-  kind: AlarmKindName
+export type Incident<Kind extends AlarmKindName = AlarmKindName> = Whereabouts & {
+  kind: Kind
   /** The name of the incident within its kind and place; by default its subject. */
   incident?: string
   /** `row 2/1/4`; null: the hub as a whole. */
   subject: string | null
 }
 
-export type Raised = Incident & {
+export type Raised = WithOwner & Problem
+type Problem = Incident & {
   /** The text of the problem, if it differs from the text of its kind. */
   what?: string | undefined
   /** Appended to the message, in brackets. */
@@ -49,11 +51,8 @@ export type Raised = Incident & {
   since?: number
   /** If the alarm is already open, its message and details are replaced. */
   refreshes?: true
-  /**
-   * The owner at the sale, for an alarm about a paid order, because the hub may have another owner by now or be
-   * retired. Null: the order was never frozen. A retired hub that has not left for another cell keeps its owner here.
-   */
-  soldBy?: number | null
+  /** The owner at the sale. A retired hub that has not left for another cell keeps its owner here. */
+  soldBy?: number
 }
 
 /** The due work of an alarm that changes with time, by its id. */
@@ -125,14 +124,15 @@ async function refresh(tx: Tx, row: AlarmRow, text: Pick<AlarmRow, 'message' | '
 
 /**
  * Whether the hub may have another open alarm. A stolen or faulty hub must not flood its owner. Some places are
- * reserved for alarms about the whole hub, such as its silence.
+ * reserved for alarms about the whole hub, such as its silence. The cloud itself raises alarms about sales: they are
+ * always raised, and take no place.
  */
 async function hasPlace(
   tx: Tx,
   context: CloudContext,
-  { kind, subject, ...where }: Raised,
+  { kind, subject, ...where }: Problem,
 ): Promise<boolean> {
-  if (!('hubId' in where)) return true
+  if (!('hubId' in where) || isAboutSale(kind)) return true
   const { hubId } = where
   const { alarmsPerHub } = context.settings
   const { open } = await tx.q
@@ -140,6 +140,7 @@ async function hasPlace(
     .select((eb) => eb.fn.countAll<number>().as('open'))
     .where('hub_id', '=', hubId)
     .where('cleared_at', 'is', null)
+    .where('kind', 'not in', aboutSales)
     .executeTakeFirstOrThrow()
   const kept = subject === null ? 0 : Math.floor(alarmsPerHub / 10)
   if (open < alarmsPerHub - kept) return true
@@ -150,13 +151,15 @@ async function hasPlace(
 /** One log line for each transaction, with the number of alarms without a place. */
 const refusedIn = new WeakMap<Tx, { count: number }>()
 function countRefused(tx: Tx, { log }: CloudContext, about: object): void {
-  const known = refusedIn.get(tx)
-  if (known) return void (known.count += 1)
-  const refused = { count: 1 }
+  const refused = refusedIn.get(tx) ?? { count: 0 }
   refusedIn.set(tx, refused)
-  tx.afterCommit(() =>
-    log.warn({ ...about, refused: refused.count }, 'a hub has too many open alarms: these are only logged'),
-  )
+  // Counted after the commit, because a savepoint may undo some of them.
+  tx.afterCommit(() => {
+    refused.count += 1
+    if (refused.count > 1) return
+    const message = 'a hub has too many open alarms: these are only logged'
+    queueMicrotask(() => log.warn({ ...about, refused: refused.count }, message))
+  })
 }
 
 /** A reported problem still exists, or returned before its alarm ended: people already know. */
@@ -273,7 +276,7 @@ export interface OpenProblem {
 export async function reconcileAlarms(
   tx: Tx,
   context: CloudContext,
-  { hubId, kind, among = '' }: { hubId: number; kind: AlarmKindName; among?: string },
+  { hubId, kind, among = '' }: { hubId: number; kind: AboutHub; among?: string },
   problems: readonly OpenProblem[],
 ): Promise<void> {
   for (const fact of problems) await raiseAlarm(tx, context, { hubId, kind, ...fact })
@@ -379,9 +382,9 @@ const keyOf = (of: Incident): string =>
   `${'hubId' in of ? `hub ${of.hubId}` : `owner ${of.ownerId}`} ${of.kind} ${incidentOf(of)}`
 
 /** The owner of the alarm; undefined if there is none: a retired hub has only alarms about its sales and its move. */
-async function ownerOf(tx: Tx, raised: Raised): Promise<number | undefined> {
+async function ownerOf(tx: Tx, raised: Problem): Promise<number | undefined> {
   if ('ownerId' in raised) return raised.ownerId
-  if (raised.soldBy !== undefined && raised.soldBy !== null) return raised.soldBy
+  if (raised.soldBy !== undefined) return raised.soldBy
   const hub = await tx.q
     .selectFrom('hubs')
     .select(['owner_id', 'retired_at'])

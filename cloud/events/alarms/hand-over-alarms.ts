@@ -1,18 +1,9 @@
-import type { AlarmKindName } from '../../../protocol/model/alarms.ts'
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
+import { isAboutSale } from './about-sales.ts'
 import { end, publishAlarm, WORK, worsens } from './alarms.ts'
-
-/** Alarms about sales, which stay with the owner at the sale. */
-const aboutSales: ReadonlySet<AlarmKindName> = new Set([
-  'order_overdue',
-  'payment_stuck',
-  'refund_failed',
-  'payment_disputed',
-  'payment_orphaned',
-])
 
 /**
  * A hub is moved to another owner, or retired (`newOwner` null). Its alarms end for the former owner, and the new owner
@@ -33,7 +24,7 @@ export async function handOverAlarms(
         .orderBy('seq'),
     )
     .execute()
-  for (const row of open.filter(({ kind }) => !aboutSales.has(kind))) {
+  for (const row of open.filter(({ kind }) => !isAboutSale(kind))) {
     await end(tx, context, row)
     if (newOwner === null) continue
     const { seq: _, ...same } = row

@@ -117,7 +117,10 @@ async function requireRoom(tx: Tx, { settings }: CloudContext, ownerId: number):
 }
 
 /** The incident of a webhook that was disabled because no delivery reached it. It ends when the owner enables it. */
-export const webhookIncident = ({ id, owner_id }: Pick<EndpointRow, 'id' | 'owner_id'>): Incident => ({
+export const webhookIncident = ({
+  id,
+  owner_id,
+}: Pick<EndpointRow, 'id' | 'owner_id'>): Incident<'webhook_disabled'> => ({
   ownerId: owner_id,
   kind: 'webhook_disabled',
   subject: id,

@@ -20,6 +20,7 @@ import {
 } from '../../../protocol/model/subject.ts'
 import { storageSentence, storageText, type StorageFault } from '../../../protocol/model/storage.ts'
 import type { AlarmEntry, SnapshotEntry } from '../../../protocol/mqtt/hub-entries.ts'
+import type { AboutHub } from '../../events/alarms/about-sales.ts'
 import {
   clearAlarm,
   raiseAlarm,
@@ -140,7 +141,7 @@ const isForPeople = (kind: AlarmKindName): boolean => alarmKinds[kind].ends === 
 const incidentOf = (
   code: HubAlarmCode,
   subject: string,
-): Omit<Incident, 'hubId' | 'ownerId'> & Pick<Raised, 'what'> => ({
+): Omit<Incident<AboutHub>, 'hubId' | 'ownerId'> & Pick<Raised, 'what'> => ({
   what: whatOfCode(code),
   kind: kindOfCode(code),
   incident: incidentOfCode(code, subject),
@@ -246,7 +247,7 @@ export const booksAreBehind = (tx: Tx, context: CloudContext): Promise<void> => 
 
 /** The alarm ends when the other board has stayed away for a while: each new connection postpones the end. */
 export async function identityConflict(tx: Tx, context: CloudContext, hubId: number): Promise<void> {
-  const incident: Incident = { hubId, kind: 'identity_conflict', subject: null }
+  const incident: Incident<'identity_conflict'> = { hubId, kind: 'identity_conflict', subject: null }
   await raiseAlarm(tx, context, incident)
   await clearAlarm(tx, context, incident)
 }

@@ -15,7 +15,11 @@ import { recurring, type WorkKinds, type WorkObserver } from '../../platform/wor
  * service's own work.
  */
 export function workObserver(context: CloudContext): WorkObserver {
-  const incidentsOf = async (tx: Tx, kind: string, subject: string): Promise<Incident[]> => {
+  const incidentsOf = async (
+    tx: Tx,
+    kind: string,
+    subject: string,
+  ): Promise<Incident<'work_exhausted'>[]> => {
     const about = {
       kind: 'work_exhausted',
       incident: `${kind} ${subject}`,

@@ -47,7 +47,11 @@ export async function orderMove(
   await schedule(tx, LEAVING, hubId, runtime.clock.now() + LEAVE_MS)
 }
 
-export const moveFailure = (hubId: number): Incident => ({ hubId, kind: 'move_failed', subject: null })
+export const moveFailure = (hubId: number): Incident<'move_failed'> => ({
+  hubId,
+  kind: 'move_failed',
+  subject: null,
+})
 
 /** Withdraws an order that the hub has not answered. A retired hub leaves nevertheless. Returns whether there was an order. */
 export async function withdrawMove(tx: Tx, hubId: number): Promise<boolean> {

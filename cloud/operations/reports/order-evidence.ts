@@ -45,7 +45,10 @@ export const evidenceHandlers = (
 
 async function readFacts(q: Queries, order: OrderRow): Promise<Facts> {
   const [items, payments, { refunds, owed: failed }, unknown] = await Promise.all([
-    q.selectFrom('order_items').selectAll().where('order_id', '=', order.id).orderBy('id').execute(),
+    // The lines of a cart are private to its customer.
+    order.owner_id === null
+      ? []
+      : q.selectFrom('order_items').selectAll().where('order_id', '=', order.id).orderBy('id').execute(),
     q
       .selectFrom('payments')
       .select(['processor', 'amount', 'updated_at'])
@@ -72,15 +75,17 @@ function evidenceOf(facts: Facts): OrderEvidence {
   )
   // A unit's share of its line, tax included. Refunds split odd cents, so without a missing unit nothing is owed.
   const dispensed = sum(items.map(({ net, tax, qty, qty_dropped }) => ((net! + tax!) * qty_dropped) / qty))
-  const owed = missing === 0 ? 0 : Math.max(0, Math.round(paid - refunded - dispensed))
+  const owesNothing = missing === 0 && order.owner_id !== null
+  const owed = owesNothing ? 0 : Math.max(0, Math.round(paid - refunded - dispensed))
   return {
     id: order.id,
     user_id: order.user_id,
     hub_id: order.hub_id,
-    total_price_original: order.total_price_original!,
-    total_price_discounted: order.total_price_discounted!,
-    tax_total: order.tax_total!,
-    total: order.total!,
+    // Null if the order was never sold.
+    total_price_original: order.total_price_original ?? 0,
+    total_price_discounted: order.total_price_discounted ?? 0,
+    tax_total: order.tax_total ?? 0,
+    total: order.total ?? 0,
     currency: order.currency,
     payment_status: order.payment_status,
     processing_status: order.processing_status,

@@ -189,11 +189,13 @@ const orderOfRecord = sql`case
   then cast(substr(audit_log.object, 7) as bigint) end`
 
 /**
- * Whether a record belongs to an owner. A record about an order belongs to the order's owner at any time. For other
- * records, a hub that was moved has records of each of its owners.
+ * Whether a record belongs to an owner. A record about an order belongs to the order's owner at any time, or to the owner
+ * of its last payment if the order was never sold. For other records, a hub that was moved has records of each of its
+ * owners.
  */
 export const ofOwner = (ownerId: number): RawBuilder<boolean> => sql<boolean>`coalesce(
-  (select o.owner_id = ${ownerId} from orders as o where o.id = ${orderOfRecord}),
+  (select coalesce(o.owner_id, (select p.owner_id from payments as p where p.order_id = o.id order by p.id desc limit 1))
+    = ${ownerId} from orders as o where o.id = ${orderOfRecord}),
   exists (select 1 from hubs as h where h.id = audit_log.hub_id and h.owner_id = ${ownerId}
     and audit_log.at >= h.owned_since)
   or exists (select 1 from former_owners as f where f.hub_id = audit_log.hub_id and f.owner_id = ${ownerId}

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { AboutHub } from '../../../cloud/events/alarms/about-sales.ts'
 import {
   acknowledgeAlarm,
   alarmWork,
@@ -18,8 +19,8 @@ import { openShop } from '../../world/shop.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
-const door: Incident = { hubId: 1, kind: 'door_forced', subject: 'door main' }
-const row: Incident = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' }
+const door: Incident<AboutHub> = { hubId: 1, kind: 'door_forced', subject: 'door main' }
+const row: Incident<AboutHub> = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' }
 
 onEachDatabase('alarms', (open) => {
   let app: TestCloud
@@ -69,7 +70,7 @@ onEachDatabase('alarms', (open) => {
   test.each(alarmKindNames)(
     'a problem of the kind %s that comes and goes 40 times is one alarm',
     async (kind) => {
-      const incident: Incident = { hubId: 1, kind, subject: 'bin 1' }
+      const incident = { hubId: 1, kind, subject: 'bin 1', soldBy: 1 }
       for (let time = 0; time < 40; time += 1) {
         await raise(incident)
         await pass(SECOND)
@@ -87,7 +88,11 @@ onEachDatabase('alarms', (open) => {
   )
 
   test('a problem that returns after its alarm was acknowledged is reported again, once', async () => {
-    const replaced: Incident = { hubId: 1, kind: 'controller_replaced', subject: 'controller front' }
+    const replaced: Incident<AboutHub> = {
+      hubId: 1,
+      kind: 'controller_replaced',
+      subject: 'controller front',
+    }
     await raise(replaced)
     const [{ id } = { id: '' }] = await rows()
     await context.db.transact((tx) => acknowledgeAlarm(tx, context, id, 'key:a'))
@@ -128,6 +133,33 @@ onEachDatabase('alarms', (open) => {
       await clear({ ...row, subject: 'row 1/1/1' })
       await raise({ ...row, subject: 'row 1/1/50' })
       expect(await open()).toBe(19)
+    })
+
+    test('alarms about sales are raised whatever number of alarms a hub has, and take no place from others', async () => {
+      context.settings.alarmsPerHub = 20
+      await flood(50)
+      for (let order = 1; order <= 30; order += 1)
+        await raise({ hubId: 1, kind: 'refund_failed', subject: `order ${order}`, soldBy: 1 })
+      await raise({ hubId: 1, kind: 'hub_silent', subject: null })
+      expect(await open()).toBe(18 + 30 + 1)
+    })
+
+    test('one line of the log counts the refused alarms of a transaction, without those that are undone', async () => {
+      context.settings.alarmsPerHub = 10
+      const lines: unknown[] = []
+      context.log = { ...context.log, warn: (about: unknown) => void lines.push(about) }
+      await flood(9)
+      lines.length = 0
+      await context.db.transact(async (tx) => {
+        const refuse = (number: number) => raiseAlarm(tx, context, { ...row, subject: `row 2/1/${number}` })
+        const undone = tx.savepoint(async () => {
+          await refuse(1)
+          throw new Error('undone')
+        })
+        await expect(undone).rejects.toThrow('undone')
+        for (const number of [2, 3]) await refuse(number)
+      })
+      expect(lines).toMatchObject([{ hubId: 1, subject: 'row 2/1/2', refused: 2 }])
     })
   })
 
@@ -198,7 +230,7 @@ onEachDatabase('alarms', (open) => {
   })
 
   test('an alarm that is detected only by chance ends when it was not detected for long', async () => {
-    const conflict: Incident = { hubId: 1, kind: 'identity_conflict', subject: null }
+    const conflict: Incident<AboutHub> = { hubId: 1, kind: 'identity_conflict', subject: null }
     for (let time = 0; time < 20; time += 1) {
       await raise(conflict)
       await clear(conflict)
@@ -210,7 +242,7 @@ onEachDatabase('alarms', (open) => {
   })
 
   test('the alarm of a silent hub becomes critical once, but not if the hub reports in time', async () => {
-    const silent: Incident = { hubId: 1, kind: 'hub_silent', subject: null }
+    const silent: Incident<AboutHub> = { hubId: 1, kind: 'hub_silent', subject: null }
     await raise(silent)
     await raise({ ...silent, hubId: 2 })
     await pass(context.settings.hubSilentCriticalMs - context.settings.alarmClearMs - SECOND)

@@ -4,7 +4,7 @@ import { productHandlers } from '../../../../cloud/commerce/catalogue/products.t
 import type { Handlers } from '../../../../cloud/platform/http/handler.ts'
 import { orderHandlers, ownerOrderHandlers } from '../../../../cloud/commerce/orders/handlers.ts'
 import { cancellationHandlers } from '../../../../cloud/commerce/fulfilment/delete-order.ts'
-import { refundHandlers } from '../../../../cloud/commerce/refunds/refund-requests.ts'
+import { refundHandlers } from '../../../../cloud/commerce/refunds/handlers.ts'
 import { paymentHandlers } from '../../../../cloud/commerce/payments/handlers.ts'
 import { ProcessorUnavailable } from '../../../../cloud/commerce/processors/processor.ts'
 import { openDatabase } from '../../../../cloud/platform/store/database.ts'

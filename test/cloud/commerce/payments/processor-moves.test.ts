@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { deposit } from '../../../../cloud/commerce/ledger/deposit.ts'
 import { pay, payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
+import { moveHub, retireHub } from '../../../../cloud/operations/ownership/hand-over.ts'
 import { refundOrder } from '../../../../cloud/commerce/refunds/refund-requests.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
 import type { Shop } from '../../../world/shop.ts'
@@ -199,6 +200,28 @@ onEachProcessor('external refunds and disputes', (open) => {
     await deliver(shop)
     expect(await shop.refunds(id)).toHaveLength(1)
   })
+
+  test.for(['is retired', 'has another owner'])(
+    'a dispute is an alarm of the owner at the sale if the hub %s since, and ends when the money is back',
+    async (name) => {
+      const shop = await open()
+      const { context } = shop
+      const { id } = await shop.paidOrder({ 1: 1 })
+      await fail(shop, id)
+      await context.db.kysely.insertInto('owners').values({ id: 2, name: 'Two' }).execute()
+      await context.db.transact(async (tx) => {
+        if (name === 'is retired') await retireHub(tx, context, { hubId: 1, force: false, actor: 'operator' })
+        else await moveHub(tx, context, { hubId: 1, newOwner: 2 })
+      })
+      const intent = await intentOf(shop, id)
+      await shop.bank.dispute(intent)
+      await deliver(shop)
+      expect(await disputes(shop)).toMatchObject([{ owner_id: 1, subject: `order ${id}`, is_open: true }])
+      await shop.bank.endDispute(intent, 'won')
+      await deliver(shop)
+      expect(await disputes(shop)).toMatchObject([{ owner_id: 1, is_open: false }])
+    },
+  )
 
   test('a won dispute counts as paid again, and refunds that became due during the dispute are paid', async () => {
     const shop = await open()

@@ -1,6 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import type { AboutHub } from '../../../../cloud/events/alarms/about-sales.ts'
 import { clearAlarm, raiseAlarm, type Incident } from '../../../../cloud/events/alarms/alarms.ts'
 import { MAIL_WORK, publish } from '../../../../cloud/events/publish.ts'
 import {
@@ -16,8 +17,8 @@ import type { Severity } from '../../../../protocol/model/alarms.ts'
 import { openCloud, type TestCloud } from '../../../world/cloud.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 
-const row: Incident = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' }
-const door: Incident = { hubId: 1, kind: 'door_forced', subject: 'door main' }
+const row: Incident<AboutHub> = { hubId: 1, kind: 'row_blocked', subject: 'row 1/1/1' }
+const door: Incident<AboutHub> = { hubId: 1, kind: 'door_forced', subject: 'door main' }
 
 onEachDatabase('alarms by mail', (open) => {
   let app: TestCloud
@@ -34,7 +35,8 @@ onEachDatabase('alarms by mail', (open) => {
     const values = { owner_id, email, name: null, severity, created_at: 1, confirmed_at: 1 }
     await context.db.kysely.insertInto('alarm_contacts').values(values).execute()
   }
-  const raise = (incident: Incident) => context.db.transact((tx) => raiseAlarm(tx, context, incident))
+  const raise = (incident: Incident<AboutHub>) =>
+    context.db.transact((tx) => raiseAlarm(tx, context, incident))
   const clear = (incident: Incident) => context.db.transact((tx) => clearAlarm(tx, context, incident))
   const runner = (send: SendMail = (mail) => Promise.resolve(void sent.push(mail))) =>
     new WorkRunner(context, mailWork(context, send))

@@ -5,7 +5,7 @@ import { facingHandlers } from '../../../../../cloud/commerce/catalogue/facings.
 import { inventoryHandlers } from '../../../../../cloud/commerce/catalogue/inventory.ts'
 import { configurationHandlers } from '../../../../../cloud/operations/controls/configuration.ts'
 import { ownerOrderHandlers } from '../../../../../cloud/commerce/orders/handlers.ts'
-import { refundHandlers } from '../../../../../cloud/commerce/refunds/refund-requests.ts'
+import { refundHandlers } from '../../../../../cloud/commerce/refunds/handlers.ts'
 import { fleetHandlers } from '../../../../../cloud/operations/reports/fleet.ts'
 import { alarmHandlers } from '../../../../../cloud/operations/alarms/handlers.ts'
 import { moveHub, retireHub } from '../../../../../cloud/operations/ownership/hand-over.ts'
