@@ -28,10 +28,18 @@ interface Actor {
    * transaction is rolled back, and the hub retries its steps after `fullRetryMs`.
    */
   handle: (work: () => void) => boolean
+  /**
+   * Handles an event that its source does not repeat. If the storage fails, the event waits in memory, and is handled with
+   * the later ones, in their order, when the storage works: at the next such event, or after `fullRetryMs`.
+   */
+  handleUnrepeated: (work: () => void) => void
   /** Milliseconds since the last handled event, or since the start if there was none. */
   quietMs(): number
   stop(): void
 }
+
+/** The maximum number of events that wait in memory. */
+const MAX_WAITING = 1000
 
 const MAX_SLEEP_MS = 60 * 60_000
 
@@ -41,6 +49,8 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
   let cancelReport: Cancel | undefined
   let isStopped = false
   let handledAt: number | undefined
+  /** Events that their sources do not repeat, in their order. The storage failed when they arrived. */
+  let waiting: (() => void)[] = []
 
   function handle(work: () => void): boolean {
     const { store, runtime, settings } = context()
@@ -65,6 +75,30 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
     }
   }
 
+  function handleUnrepeated(work: () => void): void {
+    if (waiting.length === 0 && handle(work)) return
+    waiting.push(work)
+    if (waiting.length > MAX_WAITING) {
+      waiting.shift()
+      context().log.error({}, 'the storage fails for long: an event is lost')
+    }
+    if (waiting.length > 1) handleWaiting()
+  }
+
+  /** Events that write nothing are handled on a full disk, so they do not wait for these. */
+  function handleWaiting(): void {
+    const events = waiting
+    if (events.length === 0) return
+    waiting = []
+    if (!handle(() => events.forEach(applyWaiting))) waiting = [...events, ...waiting]
+  }
+
+  /** An event that can never be applied must not hold up all later events. */
+  function applyWaiting(work: () => void): void {
+    const failed = tryPart(context(), work)
+    if (failed !== undefined) context().log.error({ why: failed }, 'an event that waited cannot be applied')
+  }
+
   /** Retries every `fullRetryMs` until the storage works. No other event may arrive that would trigger it. */
   function tryAgain(): void {
     const { store, runtime, settings } = context()
@@ -73,6 +107,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
       cancelReport = undefined
       store.relieve()
       handle(() => watchStore(context()))
+      handleWaiting()
     })
   }
 
@@ -85,6 +120,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
 
   return {
     handle,
+    handleUnrepeated,
     quietMs: () => context().runtime.clock.monotonic() - (handledAt ?? 0),
     stop() {
       isStopped = true
@@ -125,7 +161,8 @@ function takeSteps(context: Context): number | undefined {
     taken.push(key)
     // A step that is due twice in one event has changed nothing, and would repeat without end.
     const circle = first < 0 ? [] : taken.slice(first).map((each) => JSON.parse(each) as Step)
-    const failed = first < 0 ? tryStep(context, step) : 'the decisions go round in a circle'
+    const failed =
+      first < 0 ? tryPart(context, () => carryOut(context, step)) : 'the decisions go round in a circle'
     if (failed !== undefined && !setAside(context, [step, ...circle], failed)) return undefined
   }
 }
@@ -140,10 +177,10 @@ function reportOwedSnapshot(context: Context): void {
   if (startUpGraceMs(context) === 0 && !isWithoutCabinets(context)) ledger.reportSnapshot()
 }
 
-/** Returns why the step can never be carried out; undefined on success. Faults of the machine are rethrown. */
-function tryStep(context: Context, step: Step): string | undefined {
+/** Returns why a part of the event can never be carried out; undefined on success. Faults of the machine are rethrown. */
+function tryPart(context: Context, work: () => void): string | undefined {
   try {
-    context.store.savepoint(() => carryOut(context, step))
+    context.store.savepoint(work)
     return undefined
   } catch (error) {
     if (isMachineFault(error)) throw error

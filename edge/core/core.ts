@@ -31,7 +31,7 @@ import { reportAbsent } from './states.ts'
 /**
  * The hub's core. An event comes from a controller, the cloud or a timer. One transaction journals the event
  * with the resulting decisions, ledger entries and intents of operations. The effects follow after the
- * commit. Only the devices' reports are in memory alone: devices repeat them.
+ * commit. Only the devices' reports and their connections are in memory alone: devices repeat them.
  */
 export function createCore(options: CoreOptions): HubCore {
   const health = watchHealth(() => context)
@@ -51,6 +51,7 @@ export function createCore(options: CoreOptions): HubCore {
     controllers: options.openControllers(controllerEvents),
     doors: doorsOf(parts, () => context, { health, onSeen: () => acceptance.check() }),
     handle: actor.handle,
+    handleUnrepeated: actor.handleUnrepeated,
   }
   const { store, doors, controllers } = context
   let stopHousekeeping = (): void => {}
@@ -91,14 +92,14 @@ export function createCore(options: CoreOptions): HubCore {
       store.afterCommit(() => {
         if (!isDue) return
         isDue = false
-        actor.handle(() => watchDeadLetters(context))
+        actor.handleUnrepeated(() => watchDeadLetters(context))
       })
     },
     execute: (command, reply) => execute(context, command, reply),
     operate: (body, reply, by) => operate(context, body, reply, by),
     health: () => healthOf(context),
     noteStall: () => health.check(),
-    noteDesired: () => void actor.handle(() => checkUpdates(context)),
+    noteDesired: () => actor.handleUnrepeated(() => checkUpdates(context)),
     isIdle: () => isIdle(context),
     reasonToStay: () => reasonToStay(context),
     readings: () => readingsOfFridges(context),
@@ -136,7 +137,7 @@ function atTheHub(context: Context) {
     unlockDoor: (door, forMs, by) => local.unlockByPerson(context, door, forMs, by),
     unknownOperations: () => local.unknownOperations(context),
     deadLetters: () => deadLettersOf(context),
-    noteDeadLetters: () => void context.handle(() => watchDeadLetters(context)),
+    noteDeadLetters: () => context.handleUnrepeated(() => watchDeadLetters(context)),
     replayDeadLetters: (by) => replayByPerson(context, by),
     dropDeadLetter: (id, by) => dropByPerson(context, id, by),
     orders: () => local.orderSummaries(context),
@@ -228,7 +229,7 @@ function doorsOf(
   return new Doors(
     { gpio, lines, clock: runtime.clock, settings, checkpoint, log },
     {
-      onMoved: (door, change) => context().handle(() => noteDoorMoved(context(), door, change)),
+      onMoved: (door, change) => context().handleUnrepeated(() => noteDoorMoved(context(), door, change)),
       onChange: () => health.check(),
       onSeen,
       // Continues the steps that wait for the door to be locked.

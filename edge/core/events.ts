@@ -38,30 +38,30 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
         throw error
       }
     },
-    onDown: (controller, _, boot) =>
-      void context().handle(() => {
-        const { devices, otherBoards, ownBoots } = context()
-        const wasOwn = devices.isUp(controller) || otherBoards.get(controller)?.isForeign === false
-        if (wasOwn && boot !== undefined) ownBoots.set(controller, boot)
-        otherBoards.delete(controller)
-        devices.down(controller)
-        loseFirmware(context(), controller)
-      }),
+    // A connection is in memory alone, so its loss is noted at once, whatever the state of the storage.
+    onDown(controller, _, boot) {
+      const { devices, otherBoards, ownBoots } = context()
+      const wasOwn = devices.isUp(controller) || otherBoards.get(controller)?.isForeign === false
+      if (wasOwn && boot !== undefined) ownBoots.set(controller, boot)
+      otherBoards.delete(controller)
+      devices.down(controller)
+      loseFirmware(context(), controller)
+      context().handle(() => {})
+    },
     onResult: (_, outcome) =>
       handle((context) => {
         const operation = context.state.operations.find(outcome.operationId)
         if (operation) applyOutcome(context, operation, outcome)
       }),
-    // If the refusal cannot be journaled, the operation stays open, and the hub queries the controller later.
     onRefused: (_, operationId, why) =>
-      void context().handle(() => {
+      context().handleUnrepeated(() => {
         const operation = context().state.operations.find(operationId)
         if (operation) applyRefusal(context(), operation, why)
       }),
     onListed: (controller, operations) => handle((context) => importListed(context, controller, operations)),
     onFirmware: (controller, about) => handle((context) => noteFirmware(context, controller, about)),
     onAnswered: (controller, request, why) =>
-      void context().handle(() => noteFirmwareAnswer(context(), controller, request, why)),
+      context().handleUnrepeated(() => noteFirmwareAnswer(context(), controller, request, why)),
     onDevice: (controller, event) => handle((context) => applyDeviceEvent(context, controller, event)),
   }
 }

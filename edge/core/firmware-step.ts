@@ -42,7 +42,7 @@ export interface BoardFirmware {
   isSwitching: boolean
   /** On the monotonic clock of the core. */
   notBefore: number
-  /** When the controller took FWQ or USE, while the hub waits for FW or the restart. */
+  /** When the request was sent or, for FWQ and USE, when the controller took it, while the hub waits for the answer, FW or the restart. */
   waitsSince: number | undefined
 }
 
@@ -85,7 +85,7 @@ export interface FirmwareView {
   /** Milliseconds until transfers may begin after the start of the hub. */
   afterMs: number
   maxTries: number
-  /** Milliseconds that the controller has left to send FW or to restart; undefined if the hub waits for neither. */
+  /** Milliseconds that the controller has left to answer, to send FW or to restart; undefined if the hub waits for nothing. */
   graceMs: number | undefined
 }
 
@@ -96,7 +96,7 @@ export type FirmwareStep =
   | { do: 'block'; at: number; data: string }
   | { do: 'use'; image: FirmwareImage }
   | { do: 'give_up'; image: FirmwareImage; error: string }
-  /** The controller has broken the protocol: it has not sent FW, or has not restarted. */
+  /** The controller has broken the protocol: it has not answered, has not sent FW, or has not restarted. */
   | { do: 'forget' }
   /** `ms`: time alone requires a step. */
   | { do: 'wait'; ms?: number }

@@ -22,7 +22,7 @@ import {
  * moves. The controller stores each block, so the transfer continues after a cut.
  */
 
-/** Time in which a controller sends FW after it took FWQ, and restarts after it took USE. */
+/** Time in which a controller answers a request, sends FW after it took FWQ, and restarts after it took USE. */
 const GRACE_MS = 30_000
 
 /** A controller has connected. Only the hub's own controllers are updated. */
@@ -81,8 +81,8 @@ export function noteFirmwareAnswer(
   const board = context.firmware.get(controller)
   if (!board) return
   const isTaken = why === undefined
-  if (isTaken && (request.type === 'FWQ' || request.type === 'USE'))
-    board.waitsSince = context.runtime.clock.monotonic()
+  const isAwaited = isTaken && (request.type === 'FWQ' || request.type === 'USE')
+  board.waitsSince = isAwaited ? context.runtime.clock.monotonic() : undefined
   // FW follows the acknowledgement of FWQ.
   if (isTaken && request.type === 'FWQ') return
   board.isWaiting = false
@@ -227,21 +227,22 @@ function perform(
 }
 
 /** The controller sells on: without updates if it has not sent FW, else until the hub has asked it again. */
-function forget({ log, firmware }: Context, controller: string, { isSwitching }: BoardFirmware): void {
-  const missing = isSwitching ? 'has not restarted with its new firmware' : 'has not reported its firmware'
-  log.warn({ controller }, `the controller ${missing}`)
-  firmware.set(controller, isSwitching ? newBoard() : { ...newBoard(), about: null })
+function forget({ log, firmware }: Context, controller: string, { isSwitching, about }: BoardFirmware): void {
+  const step = isSwitching ? 'restarted with its new firmware' : 'answered a step of its update'
+  log.warn({ controller }, `the controller has not ${about ? step : 'reported its firmware'}`)
+  firmware.set(controller, about ? newBoard() : { ...newBoard(), about: null })
 }
 
 function sendAfterCommit(
-  { store, controllers, checkpoint }: Context,
+  { store, controllers, checkpoint, runtime }: Context,
   controller: string,
   board: BoardFirmware,
   request: FirmwareRequest,
 ): void {
+  const undo = (): void => void Object.assign(board, { isWaiting: false, waitsSince: undefined })
   // An effect of the same event may begin another one before the request is sent.
-  board.isWaiting = true
-  store.note({ undo: () => void (board.isWaiting = false), again: () => {} })
+  Object.assign(board, { isWaiting: true, waitsSince: runtime.clock.monotonic() })
+  store.note({ undo, again: () => {} })
   store.afterCommit(() => {
     checkpoint(`core.before-firmware-${request.type}`)
     controllers.updateFirmware(controller, request)

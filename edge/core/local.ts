@@ -116,7 +116,7 @@ export function confirmFridgeByPerson(context: Context, fridge: number, by?: Loc
 /** A person unlocks a door. Doors also unlock on a full disk. */
 export function unlockByPerson(context: Context, door: string, forMs: number, by?: LocalActor): LocalOutcome {
   if (!context.doors.unlock(door, forMs)) return no('unavailable')
-  context.handle(() => reportLocal(context, 'unlock_door', doorSubject(door), { by }))
+  context.handleUnrepeated(() => reportLocal(context, 'unlock_door', doorSubject(door), { by }))
   return { ok: true }
 }
 
@@ -146,13 +146,15 @@ export function takeOverByPerson(context: Context, controller: string, by?: Loca
   const otherBoard = context.otherBoards.get(controller)
   if (!otherBoard?.isForeign) return no('not_found')
   if (!takeOver(context, controller, otherBoard)) return no('invalid')
-  context.handle(() => reportLocal(context, 'take_over_controller', controllerSubject(controller), { by }))
+  context.handleUnrepeated(() =>
+    reportLocal(context, 'take_over_controller', controllerSubject(controller), { by }),
+  )
   return { ok: true }
 }
 
 /** A person restarts the service. A full disk does not prevent the restart. */
 export const noteRestart = (context: Context, by?: LocalActor): void =>
-  void context.handle(() => reportLocal(context, 'restart_service', HUB_SUBJECT, { by }))
+  context.handleUnrepeated(() => reportLocal(context, 'restart_service', HUB_SUBJECT, { by }))
 
 /** All open alarms, and a current storage failure, which cannot be in the journal. */
 export function alarmsOf(context: Context): AlarmSummary[] {

@@ -140,10 +140,10 @@ export class StepRun {
   }
 
   #unlock(door: string): boolean {
-    const { doors, settings, handle } = this.#context
+    const { doors, settings, handleUnrepeated } = this.#context
     if (!doors.unlock(door, settings.acceptanceStepMs)) return false
     const { by } = this.#events
-    handle(() => reportLocal(this.#context, 'unlock_door', doorSubject(door), { by }))
+    handleUnrepeated(() => reportLocal(this.#context, 'unlock_door', doorSubject(door), { by }))
     return true
   }
 

@@ -22,7 +22,7 @@ export function beginDoorCommand(context: Context, id: string, body: DoorCommand
   if (doors.length === 0) return 'not_found'
   context.store.afterCommit(() => {
     const end = carryOut(context, body, doors)
-    context.handle(() => finishCommand(context, id, end))
+    context.handleUnrepeated(() => finishCommand(context, id, end))
   })
   return undefined
 }

@@ -85,14 +85,16 @@ export function intend(context: Context, { device, action, dispense, commandId }
 }
 
 function send(context: Context, request: ActuationRequest): void {
-  const { controllers, checkpoint, runtime, settings, askAt, state, devices } = context
+  const { controllers, checkpoint, runtime, settings, askAt, state, devices, layout } = context
   askAt.set(request.operationId, runtime.clock.monotonic() + request.maxMs + settings.queryAfterMs)
   devices.sent(request.device, request.operationId)
   checkpoint('core.before-perform')
   const sent = controllers.perform(request)
   checkpoint('core.after-perform')
   if (sent) return
-  context.handle(() => {
+  // The line is not up, whatever the hub knows of it: otherwise the same step would follow at once, without end.
+  devices.down(layout.controllerOf(request.device) ?? '')
+  context.handleUnrepeated(() => {
     const operation = state.operations.find(request.operationId)
     if (operation) applyNotSent(context, operation)
   })

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { makeImage } from '../../../simulator/firmware/image.ts'
 import { uuid } from '../../support/uuid.ts'
-import { TestHub } from '../../world/hub.ts'
+import { imageOf } from '../../world/firmware.ts'
+import { Crash, TestHub } from '../../world/hub.ts'
 
 const MINUTE = 60_000
 
@@ -14,6 +16,13 @@ function fill(bench: TestHub): void {
     if (point !== 'journal.before-commit' || seen === changes()) return
     seen = changes()
     throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
+  }
+}
+
+/** Another program locks the journal until `relieve`: no transaction begins. */
+function lock(bench: TestHub): void {
+  bench.onCheckpoint = (point) => {
+    if (point === 'journal.begin') throw new Sqlite.SqliteError('database is locked', 'SQLITE_BUSY')
   }
 }
 
@@ -119,19 +128,7 @@ test('I1: a controller counts as not connected if its report finds no space, and
   // Refused as long as a cabinet with possible evidence is missing.
   expect(bench.core.restartLedger('fork', 'ahead')).toBe(false)
   fill(bench)
-  const store = JSON.parse(
-    bench.journal.prepare<[], string>("SELECT value FROM meta WHERE key = 'store_id'").pluck().get()!,
-  ) as string
-  const identity = {
-    bootId: '0'.repeat(8),
-    memoryId: '1'.repeat(8),
-    lastOperation: uuid(99),
-    protocol: 3,
-    stored: 1,
-    firmware: 'test',
-    owner: { hub: bench.hardware.hubId, ctl: 'vending', store },
-  }
-  expect(() => bench.core.controllerEvents.onUp('vending', identity)).toThrow('the disk is full')
+  expect(() => bench.core.controllerEvents.onUp('vending', identityOf(bench))).toThrow('the disk is full')
   relieve(bench)
   expect(bench.core.restartLedger('fork', 'ahead')).toBe(false)
 })
@@ -165,3 +162,131 @@ test('a cycle command without space is refused, and is not continued when there 
   bench.run(5 * MINUTE)
   expect(bench.motions()).toHaveLength(before)
 })
+
+test('a controller that is lost while another program locks the journal is offline at once, and an alarm when the journal is free', () => {
+  const bench = TestHub.ready()
+  bench.isChecked = false
+  bench.run(2000)
+  lock(bench)
+  bench.fault('silent_port', 'bins')
+  bench.run(12_000)
+  expect(bench.core.health().bins).toMatchObject([{ status: 'offline' }, { status: 'offline' }])
+  relieve(bench)
+  bench.run(10 * MINUTE)
+  expect(bench.core.health().bins).toMatchObject([{ status: 'offline' }, { status: 'offline' }])
+  expect(bench.core.alarms()).toMatchObject([{ code: 'controller_silent', subject: 'controller bins' }])
+})
+
+test('an order waits for a controller that was lost while another program locked the journal', () => {
+  const bench = TestHub.ready()
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+  lock(bench)
+  bench.fault('silent_port', 'vending', { for_ms: 60_000 })
+  bench.run(12_000)
+  expectFewCommands(bench)
+  bench.queue(1, { 4: 3 })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
+  expect([bench.alive, bench.dispenses().length, bench.stockErrors()]).toEqual([true, 3, []])
+})
+
+test('a command whose line is not up is sent once, although its controller counts as connected', () => {
+  const bench = TestHub.ready()
+  bench.isChecked = false
+  bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+  bench.fault('silent_port', 'vending', { for_ms: 60_000 })
+  bench.run(12_000)
+  const memories = bench.journal.prepare<[string], string>('SELECT memory_id FROM controllers WHERE id = ?')
+  bench.core.controllerEvents.onUp('vending', {
+    ...identityOf(bench),
+    memoryId: memories.pluck().get('vending')!,
+    lastOperation: null,
+  })
+  expectFewCommands(bench)
+  bench.queue(1, { 4: 3 })
+  expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
+  expect([bench.alive, bench.dispenses().length, bench.stockErrors()]).toEqual([true, 3, []])
+})
+
+test.each(['stays open', 'is closed before there is space'])(
+  'a door that is forced open on a full disk and %s is an alarm when there is space',
+  (how) => {
+    const bench = TestHub.ready()
+    bench.run(5000)
+    fill(bench)
+    bench.fault('door_forced', 'main')
+    bench.run(5000)
+    if (how !== 'stays open') bench.room.act({ action: 'close_door', target: 'main' })
+    bench.run(10_000)
+    expect(bench.entries('alarm')).toEqual([])
+    relieve(bench)
+    bench.run(MINUTE)
+    const raised = { code: 'door_forced', subject: 'door main', raised: true }
+    const alarms = how === 'stays open' ? [raised] : [raised, { ...raised, raised: false }]
+    expect(bench.entries('alarm').filter(({ code }) => code === 'door_forced')).toMatchObject(alarms)
+  },
+)
+
+test('a door command without space for its outcome is answered once when there is space', () => {
+  const bench = TestHub.ready()
+  bench.run(5000)
+  bench.onCheckpoint = (point) => {
+    if (point === 'core.after-unlock') fill(bench)
+  }
+  const { results } = bench.command({ name: 'open_main_door' })
+  bench.run(MINUTE)
+  expect(results).toEqual([])
+  relieve(bench)
+  bench.run(MINUTE)
+  expect(results).toMatchObject([{ outcome: 'executed' }])
+  expect(bench.journal.prepare('SELECT id FROM commands WHERE outcome IS NULL').all()).toEqual([])
+})
+
+test.each(['arrives while another program locks the journal', 'never arrives'])(
+  'a controller sells although its answer about its firmware %s',
+  (how) => {
+    const bench = new TestHub(1, new Map([['vending', 2], ['bins', 2]])) // prettier-ignore
+    bench.isChecked = false
+    bench.images = [imageOf(makeImage({ build: 2 }))]
+    bench.begin()
+    bench.apply(bench.snapshot())
+    bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
+    bench.run(5000)
+    let lockedUntil = 0
+    if (how === 'never arrives') bench.core.controllerEvents.onAnswered = () => {}
+    bench.onCheckpoint = (point) => {
+      const now = bench.clock.monotonic()
+      if (point === 'core.after-firmware-FWQ' && how !== 'never arrives') lockedUntil = now + 1000
+      if (point === 'journal.begin' && now < lockedUntil)
+        throw new Sqlite.SqliteError('database is locked', 'SQLITE_BUSY')
+    }
+    bench.fault('silent_port', 'vending', { for_ms: 12_000 })
+    bench.run(MINUTE)
+    relieve(bench)
+    bench.queue(1, { 4: 1 })
+    expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
+  },
+)
+
+/** More commands than an order can need: the same step follows itself without end. */
+function expectFewCommands(bench: TestHub): void {
+  let commands = 0
+  bench.onCheckpoint = (point) => {
+    if (point === 'core.before-perform' && ++commands > 50) throw new Crash('more than 50 commands')
+  }
+}
+
+/** The identity of this hub's own controller of the vending rows, with the memory of another board. */
+function identityOf(bench: TestHub) {
+  const store = JSON.parse(
+    bench.journal.prepare<[], string>("SELECT value FROM meta WHERE key = 'store_id'").pluck().get()!,
+  ) as string
+  return {
+    bootId: '0'.repeat(8),
+    memoryId: '1'.repeat(8),
+    lastOperation: uuid(99),
+    protocol: 3,
+    stored: 1,
+    firmware: 'test',
+    owner: { hub: bench.hardware.hubId, ctl: 'vending', store },
+  }
+}
