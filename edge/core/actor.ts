@@ -29,8 +29,8 @@ interface Actor {
    */
   handle: (work: () => void) => boolean
   /**
-   * Handles an event that its source does not repeat. If the storage fails, the event waits in memory, and is handled with
-   * the later ones, in their order, when the storage works: at the next such event, or after `fullRetryMs`.
+   * Handles an event that its source does not repeat. If the storage fails, the event waits in memory. Waiting events are
+   * handled in their order at the next such event, or after `fullRetryMs`.
    */
   handleUnrepeated: (work: () => void) => void
   /** Milliseconds since the last handled event, or since the start if there was none. */
@@ -85,7 +85,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
     if (waiting.length > 1) handleWaiting()
   }
 
-  /** Events that write nothing are handled on a full disk, so they do not wait for these. */
+  /** Other events do not wait for these: events without a write are handled also on a full disk. */
   function handleWaiting(): void {
     const events = waiting
     if (events.length === 0) return

@@ -42,7 +42,7 @@ export interface BoardFirmware {
   isSwitching: boolean
   /** On the monotonic clock of the core. */
   notBefore: number
-  /** When the request was sent or, for FWQ and USE, when the controller took it, while the hub waits for the answer, FW or the restart. */
+  /** Start of the wait for an answer, for FW or for the restart. */
   waitsSince: number | undefined
 }
 
@@ -85,7 +85,7 @@ export interface FirmwareView {
   /** Milliseconds until transfers may begin after the start of the hub. */
   afterMs: number
   maxTries: number
-  /** Milliseconds that the controller has left to answer, to send FW or to restart; undefined if the hub waits for nothing. */
+  /** Milliseconds that the controller has left to answer, to send FW or to restart, if the hub waits. */
   graceMs: number | undefined
 }
 

@@ -92,7 +92,7 @@ function send(context: Context, request: ActuationRequest): void {
   const sent = controllers.perform(request)
   checkpoint('core.after-perform')
   if (sent) return
-  // The line is not up, whatever the hub knows of it: otherwise the same step would follow at once, without end.
+  // The line is not up. The hub must know it: otherwise the same step would follow at once, without end.
   devices.down(layout.controllerOf(request.device) ?? '')
   context.handleUnrepeated(() => {
     const operation = state.operations.find(request.operationId)

@@ -189,7 +189,7 @@ test('an order waits for a controller that was lost while another program locked
   expect([bench.alive, bench.dispenses().length, bench.stockErrors()]).toEqual([true, 3, []])
 })
 
-test('a command whose line is not up is sent once, although its controller counts as connected', () => {
+test('a controller that counts as connected without its line gets one command, and the others after its return', () => {
   const bench = TestHub.ready()
   bench.isChecked = false
   bench.core.setCloudClock(bench.clock.now() - bench.clock.monotonic(), { passing: false })
