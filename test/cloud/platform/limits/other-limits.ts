@@ -30,7 +30,11 @@ export const otherLimits: readonly OtherLimit[] = [
     settings: ['UNASKED_MAILS_PER_OWNER', 'UNASKED_MAILS_PER_ADDRESS'],
     share: 'per owner, and per address for all owners',
   },
-  { what: 'open alarms', settings: ['ALARMS_PER_HUB'], share: 'per hub' },
+  {
+    what: 'open alarms',
+    settings: ['ALARMS_PER_HUB'],
+    share: 'per hub; alarms about sales are not bounded, and take no place',
+  },
   {
     what: 'deliveries under way',
     settings: ['WEBHOOK_CONCURRENCY'],
