@@ -69,10 +69,11 @@ async function settleOrphan(tx: Tx, context: CloudContext, ref: string) {
 }
 
 async function settleDeposit(tx: Tx, context: CloudContext, given: string) {
-  const stuck = (await listDeposits(tx.q)).find(({ id }) => id === given)
   const subject = Number(given.slice('deposit-'.length))
-  const deposit = stuck && (await lockDeposit(tx, subject))
+  const row = await stuckDeposits(tx.q).where('e.id', '=', subject).executeTakeFirst()
+  const deposit = row && (await lockDeposit(tx, subject))
   if (!deposit) throw new Error(`no such deposit is stuck: ${given}`)
+  const stuck = viewDeposit(row)
   await deposits.apply(tx, context, deposit, { kind: 'deposit', subject }, { outcome: 'canceled' })
   const { id: object, ...detail } = stuck
   await recordAct(tx.q, context.runtime, { action: 'payments.settle', object, detail })
@@ -91,13 +92,12 @@ const viewOrphan = (orphan: OpenOrphan) => {
 
 const listStuck = async (q: Queries) => [
   ...(await stuckPayments(q).execute()).map(viewStuck),
-  ...(await listDeposits(q)),
+  ...(await stuckDeposits(q).execute()).map(viewDeposit),
 ]
 
-const listDeposits = async (q: Queries) =>
-  (await stuckDeposits(q).execute()).map(({ id, ...deposit }) =>
-    viewStuck({ id: `deposit-${id}`, ...deposit }),
-  )
+type StuckDeposit = Awaited<ReturnType<ReturnType<typeof stuckDeposits>['execute']>>[number]
+
+const viewDeposit = ({ id, ...deposit }: StuckDeposit) => viewStuck({ id: `deposit-${id}`, ...deposit })
 
 const viewStuck = <T extends { stuck_at: number | null }>({ stuck_at, ...stuck }: T) => ({
   ...stuck,

@@ -204,8 +204,8 @@ const lockAuthority = async (tx: Tx, { id }: Authority): Promise<boolean> =>
 const MAX_RENEWALS = 10
 
 /**
- * Signs the next certificate of an enrolled hub that may communicate. The former one stays valid until its end: the answer may be lost, and the hub
- * asks again. Null if the hub has no valid certificate, or got its latest one a short time ago. A hub that lacks an authority
+ * Signs the next certificate of an enrolled hub that may communicate. The former one stays valid until its end: the answer
+ * may be lost, and the hub asks again. Null if the hub has no valid certificate, or got its latest one a short time ago. A hub that lacks an authority
  * first receives the authorities: it must not get a certificate before it trusts the authority of its broker. An older hub does
  * not report what it trusts, and stays with its authority.
  */

@@ -41,8 +41,8 @@ export async function refundOrder(
     share(_tx, _order, left) {
       if (left.amount === 0) throw new ApiError('already_refunded')
       const amount = wanted ?? left.amount
-      const { amount: remaining } = left
-      if (amount > remaining) throw ApiError.at(['body', 'amount'], 'invalid_amount', { remaining })
+      if (amount > left.amount)
+        throw ApiError.at(['body', 'amount'], 'invalid_amount', { remaining: left.amount })
       return Promise.resolve({ itemId: null, quantity: 0, ...amountShare(left, amount) })
     },
     isSame: (_tx, _order, left, { item_id, amount }) =>

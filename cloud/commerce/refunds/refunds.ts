@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
-import { isByProcessor, readOwed } from './owed.ts'
+import { completedPayments, isByProcessor, readOwed } from './owed.ts'
 import { leftOf, type Share } from './shares.ts'
 import { amendAlarm, clearAlarm, latestAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -42,15 +42,9 @@ export async function refundablePayment(
   tx: Tx,
   order: Pick<OrderRow, 'id' | 'tax_total'>,
 ): Promise<PaymentRow> {
-  const completed = await tx.q
-    .selectFrom('payments')
-    .selectAll()
-    .where('order_id', '=', order.id)
-    .where('status', '=', 'completed')
-    .where('amount', '>', 0)
-    .orderBy('is_late')
-    .orderBy('id')
-    .execute()
+  const completed = (await completedPayments(tx.q, order.id))
+    .filter(({ amount }) => amount > 0)
+    .toSorted((a, b) => a.is_late - b.is_late)
   for (const payment of completed) if ((await refundable(tx, order, payment)).amount > 0) return payment
   return paid(completed[0])
 }

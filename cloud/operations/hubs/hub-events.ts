@@ -31,9 +31,6 @@ const PublishedState = z.object({
 })
 type PublishedState = z.infer<typeof PublishedState>
 
-/** The published state of a hub without any publication. */
-const NOTHING: PublishedState = UNPUBLISHED
-
 interface Change {
   type: 'hub.online' | 'hub.offline' | 'bin.status_changed' | 'fridge.status_changed' | 'intake.changed'
   data: object
@@ -169,7 +166,8 @@ function compareHub(hub: HubRow, now: HubState, built: BuiltDevices, orders: Ord
   const report = reportHealth(hub, now, built, orders)
   const { online } = now
   const wasOnline = hub.online === 1
-  const published = hub.state === null ? NOTHING : PublishedState.parse(JSON.parse(hub.state))
+  const published: PublishedState =
+    hub.state === null ? UNPUBLISHED : PublishedState.parse(JSON.parse(hub.state))
   const { bins, fridges } = devicesIn(report)
   const state: PublishedState = {
     acceptingOrders: intakeOf(hub, now) ?? published.acceptingOrders,
