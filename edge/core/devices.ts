@@ -20,7 +20,10 @@ export interface BinState {
   sent: string | undefined
   /** On the monotonic clock: start of the time without a known position of door or lift. */
   unsureSince: number | undefined
-  /** On the monotonic clock: start of the current uninterrupted emptiness. */
+  /**
+   * On the monotonic clock: start of the current uninterrupted emptiness. It is in the future while the emptiness is
+   * not credible yet.
+   */
   emptySince: number | undefined
 }
 
@@ -70,7 +73,7 @@ export interface OtherBoard {
 
 type DeviceSettings = Pick<
   CoreSettings,
-  'steadyMs' | 'probe' | 'fridgeUnreadableMs' | 'fridgeUnreadableOldMs' | keyof SteadyRules
+  'steadyMs' | 'silentMs' | 'probe' | 'fridgeUnreadableMs' | 'fridgeUnreadableOldMs' | keyof SteadyRules
 >
 
 /** Firmware before this version of the serial protocol reports a temperature only when it changes. */
@@ -224,13 +227,18 @@ export class Devices {
     // content.
     if (occupied !== undefined)
       bin.steady.occupied.note(occupied, now, isMoved || (door ?? bin.door) !== 'closed')
+    const wasClosed = bin.door === 'closed' && !isMotion
     bin.door = door ?? bin.door
     bin.lift = lift ?? bin.lift
     bin.hasReported ||= door !== undefined
     const isUnsure = bin.door === 'unknown' || bin.lift === 'unknown'
     bin.unsureSince = isUnsure ? (bin.unsureSince ?? now) : undefined
     if (occupied === undefined) return
-    bin.emptySince = occupied ? undefined : (bin.emptySince ?? now)
+    // Units do not leave a closed bin, so the light barrier flickers. Its opposite report may be lost while the line
+    // falls silent: the emptiness counts only after the time in which the hub notices a silent line.
+    const isDoubtful = bin.occupied === true && wasClosed && bin.door === 'closed'
+    if (occupied) bin.emptySince = undefined
+    else bin.emptySince ??= isDoubtful ? now + this.#settings.silentMs : now
     bin.occupied = occupied
   }
 

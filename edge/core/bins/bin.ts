@@ -22,8 +22,12 @@ export interface BinView {
   settlesMs: number | undefined
   /** Milliseconds until a door with an unknown position counts as open. */
   unsureMs: number
+  /** Undefined if it is not known, or if the bin is empty by a report that is not credible yet. */
   occupied: boolean | undefined
-  /** Milliseconds of continuous emptiness; undefined if the bin is not known to be empty. */
+  /**
+   * Milliseconds of continuous emptiness; undefined if the bin is not known to be empty. Negative: the milliseconds
+   * until such a report is credible.
+   */
   emptyForMs: number | undefined
   /** A door or lift operation is open. */
   moving: boolean
@@ -136,6 +140,7 @@ export function viewBins(context: Context): BinView[] {
     const reported = devices.bin(number)
     const order = row.order_id === null ? undefined : state.orders.find(row.order_id)
     const units = order ? state.orders.units(order.id).filter((unit) => unit.bin === row.number) : []
+    const emptyForMs = since(reported.emptySince)
     return {
       number,
       capacity,
@@ -145,8 +150,8 @@ export function viewBins(context: Context): BinView[] {
       lift: reported.lift,
       ...steadyOf(reported, now),
       unsureMs: settings.binUnsureMs - (since(reported.unsureSince) ?? 0),
-      occupied: reported.occupied,
-      emptyForMs: since(reported.emptySince),
+      occupied: emptyForMs !== undefined && emptyForMs < 0 ? undefined : reported.occupied,
+      emptyForMs,
       moving: open.some((operation) => operation.device === device),
       receiving: open.some((operation) => operation.action === 'dispense' && operation.bin === row.number),
       orderId: row.order_id,
@@ -228,6 +233,7 @@ function opened(bin: BinView): Step | Wait {
  * person, unless the hub opened it as a trial.
  */
 function healed(bin: BinView, { binTries }: BinTimes): Step | Wait {
+  if (bin.emptyForMs !== undefined && bin.emptyForMs < 0) return wait(-bin.emptyForMs)
   if (bin.occupied !== false || bin.failures >= binTries) return wait()
   if (bin.door === 'unknown' || (bin.door === 'open' && bin.onTrial)) {
     const door = doorToClose(bin)
