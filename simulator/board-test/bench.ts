@@ -11,6 +11,9 @@ import { createInterface, type Interface } from 'node:readline/promises'
 type Kind = DeviceDescription['kind']
 type Place = { shelf: number; row: number; bin: number }
 
+/** The time for the first reports of a session. */
+const REPORTS_MS = 3000
+
 /** A board under test: its host, its description, its power. */
 export class Bench {
   readonly host: Host
@@ -67,14 +70,26 @@ export class Bench {
     return { ...rows[this.#next++ % rows.length]!, bin: bin?.number ?? 1 }
   }
 
-  /** Opens a session, closes every bin and lowers its lift. */
+  /** Opens a session, waits for the reports of its beginning, closes every bin and lowers its lift. */
   async fresh(): Promise<void> {
     if (!this.host.isOpen) await this.host.open()
     await this.host.greet()
+    await this.reports()
     for (const bin of this.devices('bin').map(deviceId)) {
       await this.rest(bin, 'close_door', 'closed')
       await this.rest(bin, 'lower_lift', 'down')
     }
+  }
+
+  /** The devices that have reported in this session, after all of the board have, or after `REPORTS_MS`. */
+  async reports(): Promise<string[]> {
+    const { host, description } = this
+    const welcome = host.heard.findLastIndex(
+      ({ frame }) => frame?.type === 'WELCOME' && frame.host === host.session,
+    )
+    const devices = () => [...new Set(host.of('EVT', welcome).map(({ dev }) => dev))]
+    await host.until(() => description.devices.every((one) => devices().includes(deviceId(one))), REPORTS_MS)
+    return devices()
   }
 
   async rest(dev: string, act: Action, goal: string): Promise<void> {

@@ -1,5 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -29,6 +30,7 @@ let folder: string
 let url: string
 let simulator: ChildProcess
 let example: ExampleFirmware | undefined
+let relays: Promise<void>[] = []
 
 interface Done {
   status: number | null
@@ -59,13 +61,32 @@ function boardTest(controller: string, ...more: string[]): Promise<Done> {
   const build = (builds.get(controller) ?? 1) + 1
   builds.set(controller, build)
   writeFileSync(image, makeImage({ kind: kinds[controller]!, build }, 'a program of five blocks '.repeat(20)))
-  const body = `JSON.stringify({state: '{}', controller: '${controller}'})`
-  const relay = `${process.execPath} -e "fetch('${url}/api/hubs/1/power', {method: 'POST', body: ${body}})"`
+  const { command, answer } = pipesOf(controller)
+  const relay = `echo {} > ${command} && cat ${answer}`
   const port = join(folder, 'ports', controller)
   const hardware = join(folder, 'hardware.json')
   const where = ['--port', port, '--hardware', hardware, '--controller', controller, '--relay', relay]
   where.push('--firmware', image)
   return run([...where, ...more])
+}
+
+const pipesOf = (controller: string) => ({
+  command: join(folder, `${controller}.relay`),
+  answer: join(folder, `${controller}.relay-done`),
+})
+
+/**
+ * The relay of a controller, until its command is `end`. The shell of the relay's command only writes to a pipe: on a
+ * busy machine a program starts later than a door is open.
+ */
+async function runRelay(controller: string): Promise<void> {
+  const { command, answer } = pipesOf(controller)
+  for (;;) {
+    const state = (await readFile(command, 'utf8')).trim()
+    if (state === 'end') return
+    await fetch(`${url}/api/hubs/1/power`, { method: 'POST', body: JSON.stringify({ state, controller }) })
+    await writeFile(answer, '')
+  }
 }
 
 beforeAll(async () => {
@@ -99,8 +120,12 @@ beforeAll(async () => {
       if (match) resolve(match[1]!)
     })
   })
+  for (const { id } of controllers) execFileSync('mkfifo', Object.values(pipesOf(id)))
+  relays = controllers.map(({ id }) => runRelay(id))
 }, 120_000)
 afterAll(async () => {
+  for (const id of Object.keys(kinds)) await writeFile(pipesOf(id).command, 'end')
+  await Promise.all(relays)
   await example?.stop()
   simulator.kill('SIGKILL')
   await new Promise((resolve) => simulator.once('exit', resolve))
@@ -115,7 +140,9 @@ describe.concurrent('every rule holds', () => {
   test(
     'the bundled firmware passes every rule over a pseudo-terminal and a relay command',
     async () => {
-      const { status, output } = await boardTest('built-in', '--junit', join(folder, 'junit.xml'))
+      // At a second try the board belongs to the hub of the first one.
+      const again = builds.has('built-in') ? ['--wipe'] : []
+      const { status, output } = await boardTest('built-in', '--junit', join(folder, 'junit.xml'), ...again)
       expect([output.split('\n').filter((line) => line.startsWith('✗')), status]).toEqual([[], 0])
       expect(output).toContain(`${rules.length} rules hold.`)
       const junit = readFileSync(join(folder, 'junit.xml'), 'utf8')

@@ -121,16 +121,15 @@ export const sessionRules: readonly Rule[] = [
         `WELCOME must have proto=${SERIAL_PROTOCOL_VERSION}; it has ${welcome.proto}`,
       )
       const devices = bench.description.devices.map(deviceId)
-      const reporting = () => host.of('EVT', from).map(({ dev }) => dev)
-      await host.until(() => devices.every((device) => reporting().includes(device)), 3000)
-      const missing = devices.filter((device) => !reporting().includes(device))
+      const reporting = await bench.reports()
+      const missing = devices.filter((device) => !reporting.includes(device))
       expect(
         missing.length === 0,
         `every device must send its EVT after WELCOME; missing: ${missing.join(', ')}`,
       )
-      const foreign = reporting().filter((device) => !devices.includes(device))
+      const foreign = reporting.filter((device) => !devices.includes(device))
       expect(foreign.length === 0, `the hardware description has no ${foreign.join(', ')} on this controller`)
-      const ordered = [...new Set(reporting())].join(' ')
+      const ordered = reporting.join(' ')
       expect(
         ordered === devices.join(' '),
         `EVTs must come in the order of the devices; they came as ${ordered}`,
