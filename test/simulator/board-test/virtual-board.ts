@@ -26,10 +26,14 @@ const hardware = HardwareDescription.parse({
   gpio: { chipLabel: 'larder-sim', lines: [] },
 })
 
-/** Checks the rules on a built-in firmware in virtual time. `numbers`: only these rules. */
+/**
+ * Checks the rules on a built-in firmware in virtual time. `numbers`: only these rules. `lateMs`: the host reads each
+ * line so much later.
+ */
 export async function proveOn(
   Hub: typeof SimulatedHub,
   numbers: readonly number[] = rules.map(({ number }) => number),
+  lateMs = 0,
 ): Promise<Finding[]> {
   const clock = virtualClock()
   const hub = new Hub({
@@ -39,7 +43,8 @@ export async function proveOn(
     log: silentLog,
   })
   const bench = new Bench({
-    openPort: hub.openPort,
+    openPort: (port, { onLine, ...handlers }) =>
+      hub.openPort(port, { ...handlers, onLine: (line) => void clock.after(lateMs, () => onLine(line)) }),
     path: 'all',
     baudRate: 115_200,
     runtime: { clock: clock, random: seededRandom(2) },
