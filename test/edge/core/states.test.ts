@@ -195,7 +195,7 @@ test('a bin with left units is reported as such until it is emptied and closed',
   expect(alarms(bench)).toContain('bin_blocked bin 1 false')
 })
 
-test('a bin with left units takes no other order while its light barrier flickers, even if the line falls silent at an empty reading', () => {
+test('an order does not start in a bin with left units while its light barrier flickers, even if the line falls silent at an empty reading', () => {
   const bench = TestHub.ready()
   const fault = bench.fault('missed_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })
@@ -212,7 +212,7 @@ test('a bin with left units takes no other order while its light barrier flicker
   expect(later.map(({ detail }) => detail['bin'])).toEqual([2])
 })
 
-test('a free bin takes an order again 5 s after the last flicker of its light barrier', () => {
+test('an order starts in a free bin 5 s after the last flicker of its light barrier', () => {
   const bench = TestHub.ready()
   bench.apply({ kind: 'config', config: { ...config, disabled_bins: [2] } })
   bench.fault('blinking_contact', 'bin-1', { for_ms: 1000 })
