@@ -43,8 +43,11 @@ export async function proveOn(
     log: silentLog,
   })
   const bench = new Bench({
-    openPort: (port, { onLine, ...handlers }) =>
-      hub.openPort(port, { ...handlers, onLine: (line) => void clock.after(lateMs, () => onLine(line)) }),
+    openPort: (port, handlers) =>
+      hub.openPort(port, {
+        ...handlers,
+        onLine: (line) => void clock.after(lateMs, () => handlers.onLine(line)),
+      }),
     path: 'all',
     baudRate: 115_200,
     runtime: { clock: clock, random: seededRandom(2) },
