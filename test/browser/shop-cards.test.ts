@@ -98,6 +98,11 @@ describe('the customer’s cards', () => {
     page.setDefaultTimeout(PATIENCE_MS)
     return page
   }
+  async function signIn(shown: Page): Promise<void> {
+    await shown.getByRole('link', { name: 'Sign in' }).click()
+    await shown.getByRole('button', { name: 'Customer' }).click()
+    await shown.getByText('Signed in as customer@example.org').waitFor()
+  }
   async function openCart(shown: Page): Promise<void> {
     await shown
       .locator('[data-product="1"]')
@@ -156,9 +161,7 @@ describe('the customer’s cards', () => {
       await shown.goto(`${base}/shop/1`)
       await shown.getByRole('link', { name: 'Wallet and cards' }).click()
       await shown.getByText('Sign in to see your wallet and your cards.').waitFor()
-      await shown.getByRole('link', { name: 'Sign in' }).click()
-      await shown.getByRole('button', { name: 'Customer' }).click()
-      await shown.getByText('Signed in as customer@example.org').waitFor()
+      await signIn(shown)
       await openCart(shown)
       await shown.getByLabel('Save this card').check()
       await shown.locator('[data-pay]').click()
@@ -195,6 +198,65 @@ describe('the customer’s cards', () => {
       await openCart(shown)
       await shown.getByLabel('Wallet ($40.00)').check()
       await shown.locator('[data-pay]').click()
+      await shown.locator('[data-status="QUEUED"]').waitFor()
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'the first deposit of a person is charged once, although its answer was lost and the page was loaded again',
+    async () => {
+      const { at, base } = await open()
+      const shown = await blankPage()
+      await shown.goto(`${base}/shop/1`)
+      await signIn(shown)
+      await shown.getByRole('link', { name: 'Wallet and cards' }).click()
+      await shown.route(/\/wallet\/deposit$/, async (route) => {
+        const headers = { ...(await route.request().allHeaders()), 'sec-fetch-site': 'same-origin' }
+        await route.fetch({ headers })
+        return route.abort('connectionreset')
+      })
+      await shown.locator('[data-deposit]').click()
+      await shown.getByText('The connection is lost. Try again.').first().waitFor()
+      await shown.unrouteAll()
+      await shown.reload()
+      await shown.locator('[data-deposit]').click()
+      await shown.getByText('$10.00 is on its way to your wallet.').waitFor()
+      const { kysely } = at.shop.context.db
+      const entries = await kysely.selectFrom('ledger_entries').select(['type', 'amount']).execute()
+      expect(entries).toEqual([{ type: 'deposit', amount: 1000 }])
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'a customer who confirms after the time for the payment is over reads that nothing was paid, and pays again',
+    async () => {
+      const { at, base } = await open()
+      const shown = await blankPage()
+      await shown.goto(`${base}/shop/1`)
+      await openCart(shown)
+      await shown.getByLabel('Test card: the bank asks its holder').check()
+      await shown.locator('[data-pay]').click()
+      const confirm = shown.getByRole('button', { name: 'Confirm the payment' })
+      await confirm.waitFor()
+      // The page does not read the cart again before the customer confirms.
+      await shown.route(/\/users\/\d+\/orders\?/, (route) => route.abort())
+      at.shop.clock.advance(17 * 60_000)
+      const order = () => at.shop.context.db.kysely.selectFrom('orders').select('processing_status')
+      await expect
+        .poll(async () => (await order().executeTakeFirstOrThrow()).processing_status, {
+          timeout: PATIENCE_MS,
+        })
+        .toBe(0)
+      await shown.unrouteAll()
+      // A service that was silent meanwhile is a hub that sells nothing.
+      await at.shop.hear()
+      await confirm.click()
+      await shown.getByText('The time for the payment is over. You paid nothing.').waitFor()
+      await confirm.waitFor({ state: 'detached' })
+      await shown.getByLabel('Test card: pays', { exact: true }).check()
+      await shown.locator('[data-pay]:not([disabled])').click()
       await shown.locator('[data-status="QUEUED"]').waitFor()
     },
     TEST_MS,

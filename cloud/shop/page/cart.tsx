@@ -100,6 +100,8 @@ function Payment({ order }: { order: Order }): JSX.Element {
 export function CartView(): JSX.Element {
   const order = cart.value
   const isOpen = order?.processing_status === 0
+  // The time for the confirmation may be over.
+  const asksBank = !isOpen && waiting.value?.order_id === order?.order_id
   return (
     <div class="grid gap-4">
       <a class="touch gap-2 lg:hidden" href={shopAddress()} onClick={back}>
@@ -113,7 +115,7 @@ export function CartView(): JSX.Element {
       ) : (
         <>
           <Lines order={order} isOpen={isOpen} />
-          {waiting.value && (
+          {asksBank && (
             <div class="alert alert-info flex flex-col items-start">
               <p>{words().bank_asks}</p>
               <button class="btn" disabled={isPaying.value} onClick={() => void confirm()}>
@@ -121,7 +123,7 @@ export function CartView(): JSX.Element {
               </button>
             </div>
           )}
-          {!isOpen && !waiting.value && <p>{words().payment_open}</p>}
+          {!isOpen && !asksBank && <p>{words().payment_open}</p>}
           <Payment order={order} />
           {!isOpen && (
             <button class="btn" onClick={() => void cancel(order.user_id, order.order_id)}>

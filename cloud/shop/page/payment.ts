@@ -1,9 +1,11 @@
 import { signal } from '@preact/signals'
 import type { PaymentMethod, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
+import { surroundings } from '../../../protocol/client/system.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { answerBank, cardOfForm } from './card-form.ts'
+import { requestDeposit } from './deposit-request.ts'
 import { filled, money, words } from './language.ts'
-import { cart, checked, client, hub, methods, readCustomer, readShop, session } from './store.ts'
+import { cart, checked, client, customer, hub, methods, readCustomer, readShop, session } from './store.ts'
 import { show } from './place.ts'
 
 /** Way to pay: `wallet`, a saved card, a test card, or `stripe` for the processor's own form. */
@@ -71,6 +73,9 @@ function returnFocus(held: Element | null): void {
     held.focus()
 }
 
+/** PENDING_PAYMENT. An order whose payment has ended unpaid is a cart again. */
+const FIRST_AFTER_CART = 10
+
 const chosenCard = async (): Promise<string> =>
   method.value === 'stripe' ? await cardOfForm() : method.value
 
@@ -100,6 +105,10 @@ async function paid(
     return readCustomer()
   }
   waiting.value = undefined
+  if (done.processing_status < FIRST_AFTER_CART) {
+    say(words().payment_ended, true)
+    return readCustomer()
+  }
   cart.value = undefined
   isSaved.value = false
   show(done.order_id)
@@ -118,26 +127,28 @@ export const confirm = (): Promise<void> =>
 /** Adds money to the wallet. The processor's event credits it a moment later. */
 export const deposit = (cents: number): Promise<void> =>
   whilePaying(async () => {
-    const saves = isSaved.value && isNewCard(method.value)
-    const card = await chosenCard()
-    const payment_method_id = saves ? await saveCard(card) : card
-    if (payment_method_id === undefined) return
-    // If the payment is declined, the next try does not save the card again.
-    isSaved.value = false
-    const body = { amount_cents: cents, payment_method_id }
-    const made = checked(await client.call('POST /users/wallet/deposit', { body }))
+    const userId = await customer()
+    if (userId === undefined) return
+    const made = checked(
+      await requestDeposit(
+        { client, storage: sessionStorage, newKey: surroundings.newKey },
+        {
+          userId,
+          cents,
+          way: method.value,
+          saves: isSaved.value && isNewCard(method.value),
+          card: chosenCard,
+          // If the payment is declined, the next try does not save the card again.
+          onSaved: () => void (isSaved.value = false),
+        },
+      ),
+    )
     if (made) {
       await answerBank(hub.value?.cards.publishable_key, made.client_secret)
       say(filled(words().deposited, { price: money(cents, hub.value?.currency ?? 'USD') }))
     }
     await readCustomer()
   })
-
-/** Saves a card. Returns the id of the method; undefined if the card is refused. */
-async function saveCard(payment_method_id: string): Promise<string | undefined> {
-  const body = { payment_method_id }
-  return checked(await client.call('POST /users/payments/save-payment-method', { body }))?.payment_method_id
-}
 
 export async function removeCard(payment_method_id: string): Promise<void> {
   checked(

@@ -89,8 +89,8 @@ export async function signOut(): Promise<void> {
 export const signInAddress = (): string =>
   address(`/session/sign-in?return_to=${encodeURIComponent(location.pathname.slice(base.length))}`)
 
-/** The number of the customer. The first product in a cart makes a guest. Undefined if the service does not answer. */
-async function customer(): Promise<number | undefined> {
+/** The number of the customer. The first product in a cart makes a guest, the first deposit of a person a customer. Undefined if the service does not answer. */
+export async function customer(): Promise<number | undefined> {
   const known = session.value?.user_id
   if (known) return known
   if (session.value?.kind === 'person') {

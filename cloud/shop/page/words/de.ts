@@ -27,6 +27,7 @@ const de: Words = {
   paying: 'Zahlung läuft …',
   cancel_payment: 'Zahlung abbrechen',
   payment_open: 'Eine Zahlung ist offen. Zahlen Sie mit einer anderen Karte, oder brechen Sie ab.',
+  payment_ended: 'Die Zeit für die Zahlung ist um. Sie haben nichts bezahlt. Bitte bezahlen Sie noch einmal.',
   pay_with: 'Bezahlen mit',
   wallet: 'Guthaben ({price})',
   card: 'Karte',

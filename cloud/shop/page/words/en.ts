@@ -26,6 +26,7 @@ const en = {
   paying: 'Paying …',
   cancel_payment: 'Cancel the payment',
   payment_open: 'A payment is open. Pay with another card, or cancel.',
+  payment_ended: 'The time for the payment is over. You paid nothing. Please pay again.',
   pay_with: 'Pay with',
   wallet: 'Wallet ({price})',
   card: 'Card',
