@@ -35,7 +35,7 @@ export interface DoorSettings extends SteadyRules {
 
 export interface DoorEvents {
   /** The sensor's debounced level has changed. `isOpen` is undefined if the line cannot be read or does not settle. */
-  onMoved(door: string, change: { isOpen: boolean | undefined; isLocked: boolean }): void
+  onMoved(door: string, change: { isOpen: boolean | undefined; isForced: boolean }): void
   /** `health` may have changed. */
   onChange(): void
   /** `readings` may have changed. */
@@ -52,8 +52,10 @@ interface Door {
   sensor: string | undefined
   contact: Steady<boolean>
   isOpen: boolean | undefined
-  /** The lock's state when the contact started to move. */
-  wasLocked: boolean
+  /** The last time at which it was not locked, until its contact shows it shut again. On the monotonic clock. */
+  unlockedAt: number | undefined
+  /** When its contact last changed to open, it had been locked since the contact showed it shut. */
+  isForced: boolean
   relock: Cancel | undefined
   /** The next read of the contact: after an edge, or when its value has held. */
   nextRead: Cancel | undefined
@@ -111,6 +113,7 @@ export class Doors {
     checkpoint('core.after-unlock')
     door.relock?.()
     door.stuckSince = undefined
+    door.unlockedAt = clock.monotonic()
     door.relock = clock.after(Math.min(forMs, settings.maxUnlockMs), () => {
       if (!this.#drive(door)) this.reread()
       this.#events.onChange()
@@ -248,12 +251,13 @@ export class Doors {
 
   /** Drives the lock to locked. Returns false if it cannot be driven, or its state is unknown. */
   #drive(door: Door): boolean {
-    const { gpio, checkpoint } = this.#options
+    const { gpio, checkpoint, clock } = this.#options
     door.relock?.()
     door.relock = undefined
     if (door.lock === undefined) return false
     let level = gpio.read(door.lock)
     if (level === 1) {
+      door.unlockedAt = clock.monotonic()
       checkpoint('core.before-lock')
       const isDriven = gpio.write(door.lock, 0)
       checkpoint('core.after-lock')
@@ -286,16 +290,21 @@ export class Doors {
     // An edge before the stop may arrive after it.
     if (this.#isStopped) return
     const now = clock.monotonic()
-    this.#noteLockBefore(door)
+    this.#noteUnlocked(door)
     door.contact.disturb(now)
     door.edgesSince ??= now
     const leftMs = door.edgesSince + settings.doorReadWithinMs - now
     this.#readDoorIn(door, Math.max(1, Math.min(settings.doorDebounceMs, leftMs)))
   }
 
-  #noteLockBefore(door: Door): void {
-    if (door.contact.isRestless) return
-    door.wasLocked = door.lock !== undefined && this.#options.gpio.read(door.lock) === 0
+  /** A contact may show a door shut for a moment while the door stands open: its lock must be locked for longer. */
+  #noteUnlocked(door: Door): void {
+    const { gpio, clock, settings } = this.#options
+    const now = clock.monotonic()
+    const isLocked = door.lock !== undefined && gpio.read(door.lock) === 0
+    if (!isLocked) door.unlockedAt = now
+    else if (door.unlockedAt !== undefined && now - door.unlockedAt < settings.sensorHoldMs) return
+    else if (door.contact.newest === false) door.unlockedAt = undefined
   }
 
   #readDoorIn(door: Door, ms: number): void {
@@ -311,7 +320,7 @@ export class Doors {
     const now = clock.monotonic()
     const level = gpio.read(door.sensor)
     const wasBlind = door.blindSince !== undefined
-    this.#noteLockBefore(door)
+    this.#noteUnlocked(door)
     const before = door.contact.newest
     if (level === undefined) {
       door.contact.forget()
@@ -319,6 +328,7 @@ export class Doors {
     } else {
       door.contact.note(level === 1, now)
       door.blindSince = undefined
+      if (level === 1 && before !== true) door.isForced = door.unlockedAt === undefined
     }
     if (door.contact.newest !== before) this.#events.onSeen()
     const value = door.contact.value(now)
@@ -330,7 +340,7 @@ export class Doors {
     door.isUnsettled = isUnsettled
     if (isOpen !== door.isOpen) {
       door.isOpen = isOpen
-      this.#events.onMoved(door.name, { isOpen, isLocked: door.wasLocked })
+      this.#events.onMoved(door.name, { isOpen, isForced: door.isForced })
       this.#events.onChange()
     }
     if (isNews) this.#events.onTrouble()
@@ -353,7 +363,8 @@ function doorsOf({ lines, settings, log, clock }: DoorOptions): Door[] {
     sensor: lines.find((line) => line === `${name}_door`),
     contact: new Steady<boolean>(settings),
     isOpen: undefined,
-    wasLocked: false,
+    unlockedAt: undefined,
+    isForced: false,
     relock: undefined,
     nextRead: undefined,
     edgesSince: undefined,

@@ -33,11 +33,6 @@ export class Steady<T> {
     this.#holdMs = rules.sensorHoldMs
   }
 
-  /** The sensor has moved, and its new value has not held yet. */
-  get isRestless(): boolean {
-    return this.#restlessSince !== undefined
-  }
-
   /** The newest value, held or not. */
   get newest(): T | undefined {
     return this.#raw

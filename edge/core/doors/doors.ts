@@ -90,14 +90,14 @@ const leastClosed = (statuses: readonly DoorStatus[]): DoorStatus =>
 export function noteDoorMoved(
   context: Context,
   door: string,
-  { isOpen, isLocked }: Parameters<DoorEvents['onMoved']>[1],
+  { isOpen, isForced }: Parameters<DoorEvents['onMoved']>[1],
 ): void {
   if (isOpen === undefined) return
   const { facts } = context.state
   const known = facts.get('open_doors')
   const others = known.filter((each) => each !== door)
   const wasOpen = others.length < known.length
-  if (isOpen && !wasOpen && isLocked)
+  if (isOpen && !wasOpen && isForced)
     setAlarm(context, 'door_forced', doorSubject(door), true, 'open while locked')
   if (!isOpen) setAlarm(context, 'door_forced', doorSubject(door), false, '')
   if (isOpen !== wasOpen) facts.set('open_doors', isOpen ? [...others, door] : others)

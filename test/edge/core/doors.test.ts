@@ -83,6 +83,50 @@ test('a door that was closed before the hub stopped, and is open afterwards, is 
   expect(bench.entries('alarm')).toMatchObject([{ code: 'door_forced', subject: 'door main', raised: true }])
 })
 
+describe('a main door with a flickering contact', () => {
+  const codes = (bench: TestHub) => bench.entries('alarm').map(({ code, raised }) => `${code} ${raised}`)
+
+  test('a main door that is forced after it was locked again is an alarm of force', () => {
+    const bench = TestHub.ready()
+    bench.core.unlockDoor('main', 10_000)
+    bench.run(8000)
+    bench.fault('blinking_contact', 'main', { for_ms: 30_000 })
+    bench.run(29_000)
+    bench.fault('door_forced', 'main')
+    bench.run(10_000)
+    expect(door(bench, 'main')).toBe('open')
+    expect(codes(bench)).toContain('door_forced true')
+  })
+
+  test('a main door that a technician unlocks and opens is no alarm of force', () => {
+    const bench = TestHub.ready()
+    bench.fault('blinking_contact', 'main', { for_ms: 30_000 })
+    bench.run(25_000)
+    bench.core.unlockDoor('main', 20_000)
+    bench.run(1000)
+    expect(bench.room.act({ action: 'open_door', target: 'main' })).toMatchObject({ ok: true })
+    bench.run(10_000)
+    expect(door(bench, 'main')).toBe('open')
+    expect(codes(bench)).not.toContain('door_forced true')
+  })
+})
+
+test.each(['in the moment of its locking', 'while its contact could not be read'] as const)(
+  'a door that a technician opens %s is no alarm of force',
+  (when) => {
+    const bench = TestHub.ready()
+    bench.core.unlockDoor('main', 10_000)
+    if (when === 'in the moment of its locking') bench.run(9990)
+    else bench.blindLines.add('main_door')
+    bench.room.act({ action: 'open_door', target: 'main' })
+    bench.run(12_000)
+    bench.blindLines.clear()
+    bench.run(65_000)
+    expect(door(bench, 'main')).toBe('open')
+    expect(bench.entries('alarm').map(({ code }) => code)).not.toContain('door_forced')
+  },
+)
+
 test('a controller that stays silent is an alarm, until it has returned for a while', () => {
   const bench = TestHub.ready()
   bench.room.power('off', 'cold')
