@@ -1,6 +1,12 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 
+/** A keyboard repeats Enter while it is held: each repetition would press the button, or send the form, again. */
+export function ignoreHeldEnter(event: KeyboardEvent): void {
+  const isLine = event.target instanceof HTMLTextAreaElement
+  if (event.repeat && event.key === 'Enter' && !isLine) event.preventDefault()
+}
+
 interface HoldButtonProps {
   /** Text of the button. */
   children: string
@@ -47,6 +53,7 @@ export function HoldButton({
       onPointerLeave={end}
       onPointerCancel={end}
       onContextMenu={(event) => event.preventDefault()}
+      onKeyDown={ignoreHeldEnter}
       onBlur={() => setPhase('idle')}
       onClick={({ detail }) => {
         // A pointer's click has a count.
