@@ -2,13 +2,19 @@
 
 export type Row = Readonly<Record<string, string>>
 
-/** The rows of a table by the names in its first line. Commas and semicolons separate cells. */
-export function rowsOf(text: string): Row[] {
+/**
+ * The rows of a table by the names in its first line. Commas and semicolons separate cells. Throws if a line is broken: its
+ * cells would be unknown, and those of all later lines.
+ */
+export function rowsOf(given: string): Row[] {
+  const text = given.replace(/^\uFEFF/, '')
   const separator = /^[^\n,]*;/.test(text) ? ';' : ','
   const cell = new RegExp(`("(?:[^"]|"")*"|[^${separator}\\r\\n"]*)(${separator}|\\r?\\n|$)`, 'gy')
   const lines: string[][] = [[]]
-  for (const [whole, content = '', end] of text.replace(/^\uFEFF/, '').matchAll(cell)) {
+  let length = 0
+  for (const [whole, content = '', end] of text.matchAll(cell)) {
     if (whole === '') break
+    length += whole.length
     lines.at(-1)!.push(
       content
         .replace(/^"|"$/g, '')
@@ -16,6 +22,12 @@ export function rowsOf(text: string): Row[] {
         .replace(/^'(?=[=+\-@])/, ''),
     )
     if (end !== separator) lines.push([])
+  }
+  if (length < text.length) {
+    const line = text.slice(0, length).split('\n').length
+    throw new Error(
+      `Line ${line}: a quotation mark is not closed, or stands inside a cell without quotation marks.`,
+    )
   }
   const [names = [], ...rows] = lines.filter((line) => line.some((text) => text !== ''))
   return rows.map((row) => Object.fromEntries(names.map((name, index) => [name.trim(), row[index] ?? ''])))

@@ -15,9 +15,11 @@ import { csvLine, csvLines } from '../../platform/csv.ts'
 import { rowsOf } from './csv.ts'
 import { refresh, useData } from './data.ts'
 import { money, words } from './format.ts'
-import { columns, type Change, changesOf, type Place, readPlaces } from './places.ts'
+import { applyChange, columns, type Place, readPlaces } from './places.ts'
+import { isRunning, once } from './running-acts.ts'
 import { act, Card, Heading, Link, Loaded, Nothing } from './parts.tsx'
 import { ask, can, imageAt } from './session.ts'
+import { type Change, changesOf } from './table-changes.ts'
 
 const views = {
   all: { name: 'All rows', isShown: () => true },
@@ -270,23 +272,10 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
   async function read(file: File | undefined): Promise<void> {
     if (!file) return
     try {
-      setChanges(changesOf(places, rowsOf(await file.text()), hub))
+      setChanges(changesOf(places, rowsOf(await file.text())))
     } catch (error) {
       say((error as Error).message, true)
     }
-  }
-  async function apply(): Promise<void> {
-    for (const [index, { text, run }] of (changes ?? []).entries())
-      try {
-        await run()
-      } catch (error) {
-        setChanges(changes!.slice(index))
-        refresh()
-        return say(`${text}: ${(error as Error).message}`, true)
-      }
-    say(`${counted(changes!.length, 'change')}: done.`)
-    setChanges(null)
-    refresh()
   }
   return (
     <Card title="Import and export" class="mt-3" name="transfer">
@@ -323,24 +312,50 @@ function Transfer({ hub, name, places }: TransferProps): JSX.Element {
           </label>
         )}
       </div>
-      {changes?.length === 0 && <p class="mt-2">The table changes nothing.</p>}
-      {changes && changes.length > 0 && (
-        <div class="mt-3">
-          <ul class="text-sm list-disc pl-5 max-h-60 overflow-y-auto" tabindex={0} aria-label="Changes">
-            {changes.map(({ text }) => (
-              <li key={text}>{text}</li>
-            ))}
-          </ul>
-          <div class="flex flex-wrap gap-2 mt-2">
-            <HoldButton class="btn-primary btn-sm" onHeld={() => void apply()}>
-              {`Apply ${counted(changes.length, 'change')}`}
-            </HoldButton>
-            <button class="btn btn-sm" onClick={() => setChanges(null)}>
-              Cancel
-            </button>
-          </div>
-        </div>
-      )}
+      {changes && <ImportedChanges hub={hub} changes={changes} onChange={setChanges} />}
     </Card>
+  )
+}
+
+interface ImportedProps {
+  hub: number
+  changes: readonly Change[]
+  onChange: (changes: readonly Change[] | null) => void
+}
+
+/** The changes of an imported table, before a person applies them. */
+function ImportedChanges({ hub, changes, onChange }: ImportedProps): JSX.Element {
+  const applying = `table of hub ${hub}`
+  const isApplying = isRunning(applying)
+  async function apply(): Promise<void> {
+    for (const [index, change] of changes.entries())
+      try {
+        await applyChange(change, hub)
+      } catch (error) {
+        onChange(changes.slice(index))
+        refresh()
+        return say(`${change.text}: ${(error as Error).message}`, true)
+      }
+    say(`${counted(changes.length, 'change')}: done.`)
+    onChange(null)
+    refresh()
+  }
+  if (changes.length === 0) return <p class="mt-2">The table changes nothing.</p>
+  return (
+    <div class="mt-3">
+      <ul class="text-sm list-disc pl-5 max-h-60 overflow-y-auto" tabindex={0} aria-label="Changes">
+        {changes.map(({ key, text }) => (
+          <li key={key}>{text}</li>
+        ))}
+      </ul>
+      <div class="flex flex-wrap gap-2 mt-2">
+        <HoldButton class="btn-primary btn-sm" isBusy={isApplying} onHeld={() => void once(applying, apply)}>
+          {`Apply ${counted(changes.length, 'change')}`}
+        </HoldButton>
+        <button class="btn btn-sm" disabled={isApplying} onClick={() => onChange(null)}>
+          Cancel
+        </button>
+      </div>
+    </div>
   )
 }
