@@ -44,6 +44,7 @@ export const waiting: readonly string[] = [
   'test/process/database-fails.test.ts',
   'test/process/postgres-server.test.ts',
   'test/browser/owner-people.test.ts',
+  'test/browser/owner-acts.test.ts',
   'test/process/storage-fails.test.ts',
   'test/process/enrolment.test.ts',
   'test/browser/shop-cards.test.ts',

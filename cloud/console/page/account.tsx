@@ -6,9 +6,10 @@ import { useData } from './data.ts'
 import { time } from './format.ts'
 import { useZone } from './hubs.ts'
 import { act, Card, Heading, HeldAct, Input, Loaded, ZoneNote } from './parts.tsx'
-import { callSession, deviceLabel, OtherAddress } from './passkey.tsx'
+import { deviceLabel, OtherAddress } from './passkey.tsx'
 import { hubWords, roleWords } from './role-words.ts'
 import { session } from './session.ts'
+import { callSession } from './sign-in.ts'
 
 interface Passkey {
   id: string
@@ -19,16 +20,16 @@ interface Passkey {
 /** The signed-in person: roles, and passkeys. */
 export function AccountPage(): JSX.Element {
   const { name, email, roles } = session.value!
-  const found = useData(() => callSession<{ data: Passkey[] }>('GET', 'passkeys'), ['passkeys'])
+  const found = useData(() => callSession<{ data: Passkey[] }>('GET', '/passkeys'), ['passkeys'])
   const zone = useZone()
   async function add(): Promise<void> {
     const begun = await callSession<{ registration: PublicKeyCredentialCreationOptionsJSON }>(
       'POST',
-      'passkey/begin',
+      '/passkey/begin',
       { add: true },
     )
     const created = await startRegistration({ optionsJSON: begun.registration })
-    await callSession('POST', 'passkey/finish', { ...created, label: deviceLabel() })
+    await callSession('POST', '/passkey/finish', { ...created, label: deviceLabel() })
   }
   return (
     <>
@@ -92,7 +93,7 @@ function PasskeyLine({ passkey: { id, created_at }, label, isOnly, zone }: LineP
   function rename(event: SubmitEvent): void {
     const { label: typed = '' } = textsOf(event)
     void act(`Rename “${label}”`, async () => {
-      await callSession('PATCH', `passkeys/${id}`, { label: typed })
+      await callSession('PATCH', `/passkeys/${id}`, { label: typed })
       setOpen(false)
     })
   }
@@ -114,7 +115,7 @@ function PasskeyLine({ passkey: { id, created_at }, label, isOnly, zone }: LineP
         <HeldAct
           does={`Remove “${label}”`}
           label={`Remove ${label}`}
-          run={() => callSession('DELETE', `passkeys/${id}`)}
+          run={() => callSession('DELETE', `/passkeys/${id}`)}
         >
           Remove
         </HeldAct>

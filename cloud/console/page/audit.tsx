@@ -10,7 +10,7 @@ import { time, words } from './format.ts'
 import { useZone } from './hubs.ts'
 import { useActorName } from './names.ts'
 import { Card, ExportButton, Heading, HubSelect, Input, Loaded, Nothing, ZoneNote } from './parts.tsx'
-import { all } from './session.ts'
+import { all, csv } from './session.ts'
 
 const PAGE = 50
 const fields = [
@@ -38,7 +38,7 @@ export function AuditPage(): JSX.Element {
   return (
     <>
       <Heading text="Audit">
-        <ExportButton path="/owners/audit" query={query} file="audit.csv" />
+        <ExportButton read={() => csv('GET /owners/audit', { query })} file="audit.csv" />
       </Heading>
       <Card class="mb-3">
         <form

@@ -1,7 +1,8 @@
 import { signal } from '@preact/signals'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { pause } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
+import { oneAtATime } from './one-at-a-time.ts'
 import { AskError, awaySince, can, client, session } from './session.ts'
 
 /** Grows when shown data may be old: at an event, at intervals, and after an action. */
@@ -82,27 +83,38 @@ export interface Data<T> {
   isMissing?: boolean
 }
 
-/** Reads data for a component, again with other `keys`, and whenever the data may be old. */
+/**
+ * Reads data for a component, again with other `keys`, and whenever the data may be old. Each reading ends before the next
+ * begins: with readings that take longer than the events are apart, no reading would ever be shown.
+ */
 export function useData<T>(load: () => Promise<T>, keys: readonly unknown[]): Data<T> {
   const key = JSON.stringify(keys)
   const [read, setRead] = useState<Data<T> & { key: string }>({ key, data: undefined, failure: undefined })
-  const now = beat.value
+  const latest = useRef(load)
+  latest.current = load
   useEffect(() => {
     let isOver = false
-    load().then(
-      (data) => void (isOver || setRead({ key, data, failure: undefined })),
-      (error: Error) =>
-        void (
-          isOver ||
-          setRead((before) => ({
-            key,
-            data: before.key === key ? before.data : undefined,
-            failure: error.message,
-            isMissing: error instanceof AskError && error.isMissing,
-          }))
-        ),
-    )
-    return () => void (isOver = true)
-  }, [key, now])
+    const readOnce = oneAtATime(async () => {
+      if (isOver) return
+      try {
+        const data = await latest.current()
+        if (!isOver) setRead({ key, data, failure: undefined })
+      } catch (error) {
+        if (isOver) return
+        const isMissing = error instanceof AskError && error.isMissing
+        setRead((before) => ({
+          key,
+          data: before.key === key ? before.data : undefined,
+          failure: (error as Error).message,
+          isMissing,
+        }))
+      }
+    })
+    const end = beat.subscribe(() => void readOnce())
+    return () => {
+      isOver = true
+      end()
+    }
+  }, [key])
   return read.key === key ? read : { data: undefined, failure: undefined }
 }

@@ -10,10 +10,10 @@ import { type HubView, pictureOf, readHub } from './hub-view.ts'
 import { ago } from './format.ts'
 import { Card, Heading, Link, Loaded, Nothing } from './parts.tsx'
 import { Problem, stateOf } from './today.tsx'
-import { can, base, send, ask } from './session.ts'
+import { can, connect, ask } from './session.ts'
 import { RefreshCw } from 'lucide'
 import { useState } from 'preact/hooks'
-import { createClient, unwrap } from '../../../protocol/client/client.ts'
+import { unwrap } from '../../../protocol/client/client.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { logLines, LogView, type LeastLevel, type LogRecord } from '../../../protocol/ui/log-lines.tsx'
 import { DAY_MS } from '../../../protocol/model/times.ts'
@@ -111,12 +111,7 @@ function Facts({ hub: { info, fleet } }: { hub: HubView }): JSX.Element {
 }
 
 /** The service waits for the hub; a second try would ask the hub again. */
-const client = createClient({
-  baseUrl: base,
-  retry: { tries: 1 },
-  timeoutMs: 60_000,
-  system: { fetch: send },
-})
+const client = connect({ retry: { tries: 1 }, timeoutMs: 60_000 })
 
 const ranges = [
   [10, '10 minutes'],

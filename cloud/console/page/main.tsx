@@ -17,8 +17,9 @@ import {
 } from 'lucide'
 import type { IconNode } from 'lucide'
 import { type JSX, render } from 'preact'
+import { ignoreHeldEnter } from '../../../protocol/ui/hold-button.tsx'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { Notices } from '../../../protocol/ui/notices.tsx'
+import { Notices, say } from '../../../protocol/ui/notices.tsx'
 import { ThemeButton } from '../../../protocol/ui/theme.tsx'
 import { type ConsolePath, consolePlaceOf } from '../../../protocol/model/console-places.ts'
 import type { Scope } from '../../../protocol/model/scopes.ts'
@@ -107,6 +108,14 @@ function Navigation(): JSX.Element {
   )
 }
 
+async function leave(): Promise<void> {
+  try {
+    await signOut()
+  } catch (error) {
+    say(`You are still signed in: ${(error as Error).message}`, true)
+  }
+}
+
 function Header(): JSX.Element {
   const away = awaySince.value
   return (
@@ -144,7 +153,7 @@ function Header(): JSX.Element {
       )}
       <ThemeButton />
       {session.value && (
-        <button class="btn btn-ghost btn-square btn-sm" aria-label="Sign out" onClick={() => void signOut()}>
+        <button class="btn btn-ghost btn-square btn-sm" aria-label="Sign out" onClick={() => void leave()}>
           <Icon icon={LogOut} />
         </button>
       )}
@@ -179,7 +188,7 @@ function Page(): JSX.Element {
       </div>
     )
   return (
-    <div class="min-h-screen bg-base-200 text-base-content">
+    <div class="min-h-screen bg-base-200 text-base-content" onKeyDown={ignoreHeldEnter}>
       <Header />
       {session.value && !isInvited ? (
         <div class="mx-auto max-w-[100rem] lg:grid lg:grid-cols-[13rem_minmax(0,1fr)] items-start">

@@ -10,7 +10,7 @@ import { useData } from './data.ts'
 import { money, time, title } from './format.ts'
 import { readHubFacts, useHubs } from './hubs.ts'
 import { Card, ExportButton, Field, Heading, HubSelect, Input, Link, Loaded, Nothing } from './parts.tsx'
-import { ask } from './session.ts'
+import { ask, csv } from './session.ts'
 
 const PAGE = 30
 
@@ -132,8 +132,11 @@ export function OrdersPage(): JSX.Element {
               )}
               {filter.hub !== undefined && orders.length > 0 && (
                 <ExportButton
-                  path="/owners/hubs/all_orders_paginated"
-                  query={queryOf({ ...filter, hub: filter.hub })}
+                  read={() =>
+                    csv('GET /owners/hubs/all_orders_paginated/', {
+                      query: queryOf({ ...filter, hub: filter.hub! }),
+                    })
+                  }
                   file="orders.csv"
                 />
               )}

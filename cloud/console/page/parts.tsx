@@ -5,10 +5,12 @@ import { Icon } from '../../../protocol/ui/icon.tsx'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { attempt } from '../../../protocol/ui/notices.tsx'
-import { go, headingDrawn, hrefOf, setQuery } from './address.ts'
+import { saveText } from '../../../protocol/ui/save-text.ts'
+import { address, go, headingDrawn, hrefOf, setQuery } from './address.ts'
 import { type Data, refresh } from './data.ts'
 import { useHubs } from './hubs.ts'
-import { saveCsv } from './session.ts'
+import { isRunning, once } from './running-acts.ts'
+import { awaySince } from './session.ts'
 
 /** Parts that several pages use. */
 
@@ -89,7 +91,8 @@ export const Missing = ({ text }: { text: string }): JSX.Element => (
 )
 
 /**
- * Shows data when it is there; before, that it is read; or why it could not be read. `missing`: the heading if the address
+ * Shows data when it is there; before, that it is read; or why it could not be read. Data that could not be read again is
+ * marked, unless the page shows that the service is away. `missing`: the heading if the address
  * names something that does not exist, or that the person may not see.
  */
 export function Loaded<T>({
@@ -101,7 +104,17 @@ export function Loaded<T>({
   missing?: string
   children: (data: T) => ComponentChildren
 }): JSX.Element {
-  if (data !== undefined) return <>{children(data)}</>
+  if (data !== undefined)
+    return (
+      <>
+        {failure !== undefined && awaySince.value === null && (
+          <p class="alert alert-warning alert-soft text-base-content mb-2" role="alert" data-old>
+            <Icon icon={CircleAlert} /> This could not be read again, so it may be old. {failure}
+          </p>
+        )}
+        {children(data)}
+      </>
+    )
   if (failure !== undefined && isMissing && missing !== undefined) return <Missing text={missing} />
   if (failure !== undefined)
     return (
@@ -146,12 +159,20 @@ interface HeldActProps {
   children: string
 }
 
-/** A button that the person must hold. It executes a write. */
-export const HeldAct = ({ does, run, label = does, class: more, children }: HeldActProps): JSX.Element => (
-  <HoldButton class={more ?? 'btn-sm'} label={label} onHeld={() => void act(does, run)}>
-    {children}
-  </HoldButton>
-)
+/** A button that the person must hold. It executes a write, which must have ended before the same one begins again. */
+export function HeldAct({ does, run, label = does, class: more, children }: HeldActProps): JSX.Element {
+  const name = `${address.value.path}: ${label}, ${does}`
+  return (
+    <HoldButton
+      class={more ?? 'btn-sm'}
+      label={label}
+      isBusy={isRunning(name)}
+      onHeld={() => void once(name, () => act(does, run))}
+    >
+      {children}
+    </HoldButton>
+  )
+}
 
 /** The texts of a form, by the names of its fields. */
 export type Texts = ReturnType<typeof textsOf>
@@ -188,19 +209,10 @@ export function ActForm({ class: more, does, run, children }: ActFormProps): JSX
 }
 
 /** Saves a list, all of it, as CSV. */
-export function ExportButton({
-  path,
-  query,
-  file,
-}: {
-  path: string
-  query: object
-  file: string
-}): JSX.Element {
-  const texts = Object.entries(query).map(([name, value]) => [name, String(value)])
-  const address = `${path}?${new URLSearchParams(texts).toString()}`
+export function ExportButton({ read, file }: { read: () => Promise<string>; file: string }): JSX.Element {
+  const save = async (): Promise<void> => saveText(await read(), file, 'text/csv')
   return (
-    <button class="btn btn-sm" onClick={() => void attempt('Export', () => saveCsv(address, file))}>
+    <button class="btn btn-sm" onClick={() => void attempt('Export', save)}>
       <Icon icon={Download} /> Export as CSV
     </button>
   )

@@ -13,28 +13,11 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { go } from './address.ts'
 import { hubWords, roleWords } from './role-words.ts'
-import { base, csrf, hasProvider } from './session.ts'
-import { enter } from './sign-in.ts'
-
-/** A call about the session of this browser. Throws the sentence of the service. */
-export async function callSession<T>(
-  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
-  path: string,
-  body?: object,
-): Promise<T> {
-  const answer = await fetch(`${base}/session/${path}`, {
-    method,
-    headers: { 'Content-Type': 'application/json', 'X-CSRF-Token': csrf() },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  if (answer.status === 204) return undefined as T
-  const json = (await answer.json()) as T & { error?: { message: string } }
-  if (!answer.ok) throw new Error(json.error?.message ?? `The service answers ${answer.status}.`)
-  return json
-}
+import { base, hasProvider } from './session.ts'
+import { callSession, enter } from './sign-in.ts'
 
 const post = <T,>(step: 'begin' | 'finish', body: object): Promise<T> =>
-  callSession('POST', `passkey/${step}`, body)
+  callSession('POST', `/passkey/${step}`, body)
 
 /** The first label of a passkey of this browser, for example “Firefox on Android, 1 Mar 2026”. */
 export function deviceLabel(): string {

@@ -8,7 +8,7 @@ import { addDays, money, title, today } from './format.ts'
 import { useHubFacts } from './hubs.ts'
 import { Card, ExportButton, Figure, Heading, HubSelect, Input, Loaded, Nothing } from './parts.tsx'
 import { Plot, plotColors } from './plot.tsx'
-import { ask } from './session.ts'
+import { ask, csv } from './session.ts'
 
 type Report = Api['GET /owners/sales']['answer']
 
@@ -43,7 +43,10 @@ function Sales({ day, hub }: { day: string; hub: number | undefined }): JSX.Elem
   return (
     <>
       <Heading text="Sales">
-        <ExportButton path="/owners/sales" query={query} file={`sales-${query.from}-${query.to}.csv`} />
+        <ExportButton
+          read={() => csv('GET /owners/sales', { query })}
+          file={`sales-${query.from}-${query.to}.csv`}
+        />
       </Heading>
       <Card class="mb-3">
         <div class="grid gap-2 grid-cols-2 md:grid-cols-3 items-end mb-2">

@@ -1,10 +1,18 @@
 import { signal } from '@preact/signals'
-import { createClient, type Api, type Failure } from '../../../protocol/client/client.ts'
-import type { Args, Endpoint, ItemOf, Paged } from '../../../protocol/client/types.ts'
+import {
+  createClient,
+  LarderError,
+  type Api,
+  type Client,
+  type Failure,
+} from '../../../protocol/client/client.ts'
+import { surroundings } from '../../../protocol/client/system.ts'
+import type { Args, ClientOptions, Endpoint, ItemOf, Paged } from '../../../protocol/client/types.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { pictureAddress } from '../../../protocol/ui/picture-address.ts'
-import { saveText } from '../../../protocol/ui/save-text.ts'
 import { roleScopes, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
+import { Unanswered } from './unanswered.ts'
+import { watchedFetch } from './watched-fetch.ts'
 
 /** Address of the service, without a slash at its end. The files of this page stand one step below it. */
 export const base = new URL(/* @vite-ignore */ '..', import.meta.url).href.replace(/\/$/, '')
@@ -37,29 +45,39 @@ export const can = (scope: Scope, hub?: number): boolean =>
 
 export const csrf = (): string => session.peek()?.csrf ?? ''
 
-/** Sends a call with the session's cookie. */
-export async function send(input: string, init: RequestInit): Promise<Response> {
-  try {
-    const answer = await fetch(input, init)
-    if (answer.status === 401) session.value = null
-    awaySince.value = answer.status === 503 ? (awaySince.peek() ?? clockTime()) : null
-    return answer
-  } catch (error) {
-    if (!init.signal?.aborted) awaySince.value ??= clockTime()
-    throw error
-  }
-}
-
 const clockTime = (): string => new Date(epochMs()).toLocaleTimeString('en', { timeStyle: 'short' })
 
-export const client = createClient({
-  baseUrl: base,
-  csrf,
-  // The page asks again, and shows at once that the service is away.
-  retry: { tries: 2 },
-  timeoutMs: 20_000,
-  system: { fetch: send },
-})
+type Patience = Pick<ClientOptions, 'retry' | 'timeoutMs'>
+
+/** A client of the service with the session of this browser, which is in a cookie. */
+export const connect = (patience: Patience): Client =>
+  createClient({
+    baseUrl: base,
+    csrf,
+    ...patience,
+    system: {
+      fetch: watchedFetch({
+        away: () => void (awaySince.value ??= clockTime()),
+        present: () => void (awaySince.value = null),
+        signedOut: () => void (session.value = null),
+      }),
+    },
+  })
+
+// The page asks again, and shows at once that the service is away.
+const retry = { tries: 2 }
+export const client = connect({ retry, timeoutMs: 20_000 })
+/** For calls in which the service waits for a hub over SSH. */
+const slow = connect({ retry, timeoutMs: 90_000 })
+/** An upload takes as long as the line needs. The service ends it after 30 minutes. */
+const uploading = connect({ retry, timeoutMs: 35 * 60_000 })
+
+function clientFor(endpoint: string, input: object): Client {
+  if ('form' in input) return uploading
+  return endpoint.endsWith('_ssh') ? slow : client
+}
+
+const unanswered = new Unanswered(surroundings.newKey)
 
 /** A refused or failed call, with the sentence of the service. */
 export class AskError extends Error {
@@ -75,28 +93,42 @@ export class AskError extends Error {
   }
 }
 
+const asAskError = (error: unknown): unknown =>
+  error instanceof LarderError ? new AskError(error.failure) : error
+
 /** Returns the answer of a call. Throws `AskError`. */
 export async function ask<E extends Endpoint>(endpoint: E, ...args: Args<E>): Promise<Api[E]['answer']> {
-  const result = await client.call(endpoint, ...args)
+  const [input = {}] = args
+  const result = await unanswered.call(endpoint, input, (idempotencyKey) =>
+    clientFor(endpoint, input).call(endpoint, ...([{ ...input, idempotencyKey }] as Args<E>)),
+  )
   if (!result.ok) throw new AskError(result.error)
   return result.data
 }
 
-/** All items of a list, at most `most`. */
+/** All items of a list, at most `most`. Throws `AskError`. */
 export async function all<E extends Paged>(endpoint: E, args: Args<E>[0], most = 1000): Promise<ItemOf<E>[]> {
   const found: ItemOf<E>[] = []
-  for await (const item of client.items(endpoint, ...([args] as Args<E>))) {
-    found.push(item)
-    if (found.length >= most) break
+  try {
+    for await (const item of client.items(endpoint, ...([args] as Args<E>))) {
+      found.push(item)
+      if (found.length >= most) break
+    }
+  } catch (error) {
+    throw asAskError(error)
   }
   return found
 }
 
-/** Saves the CSV of a report as a file. */
-export async function saveCsv(path: string, name: string): Promise<void> {
-  const answer = await send(`${base}/api/v1${path}`, { headers: { Accept: 'text/csv' } })
-  if (!answer.ok) throw new Error(`The service answers ${answer.status}.`)
-  saveText(await answer.text(), name, 'text/csv')
+/** The rows of a report as CSV. */
+export async function csv<E extends Endpoint>(endpoint: E, ...args: Args<E>): Promise<string> {
+  const parts: string[] = []
+  try {
+    for await (const part of client.csv(endpoint, ...args)) parts.push(part)
+  } catch (error) {
+    throw asAskError(error)
+  }
+  return parts.join('')
 }
 
 export const imageAt = (address: string): string => pictureAddress(address, base)

@@ -1,18 +1,28 @@
 import { pause } from '../../../protocol/ui/live.ts'
-import { base, csrf, hasProvider, send, session, type Session } from './session.ts'
+import { base, csrf, hasProvider, session, type Session } from './session.ts'
+import { sessionCall } from './session-call.ts'
 
 const RETRY_MS = 2_000
+
+/** A call about the session of this browser, by the path below `/session`. Throws an error with a sentence for the person. */
+export const callSession = <T>(
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
+  path: '' | `/${string}`,
+  body?: object,
+): Promise<T> =>
+  sessionCall<T>(`${base}/session${path}`, {
+    method,
+    headers: { 'Content-Type': 'application/json', 'X-CSRF-Token': csrf() },
+    ...(body && { body: JSON.stringify(body) }),
+  })
 
 /** Reads who is signed in, until the service answers. */
 export async function enter(): Promise<void> {
   for (;;) {
     try {
-      const answer = await fetch(`${base}/session`)
-      if (answer.ok) {
-        const known = (await answer.json()) as Session
-        hasProvider.value = known.can_sign_in
-        return void (session.value = known.kind === 'person' ? known : null)
-      }
+      const known = await callSession<Session>('GET', '')
+      hasProvider.value = known.can_sign_in
+      return void (session.value = known.kind === 'person' ? known : null)
     } catch {
       // The service is away.
     }
@@ -20,7 +30,8 @@ export async function enter(): Promise<void> {
   }
 }
 
+/** Ends the session. Throws if the service has not ended it: the person is still signed in. */
 export async function signOut(): Promise<void> {
-  await send(`${base}/session`, { method: 'DELETE', headers: { 'X-CSRF-Token': csrf() } })
+  await callSession('DELETE', '')
   session.value = null
 }

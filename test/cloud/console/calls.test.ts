@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { once, isRunning } from '../../../cloud/console/page/running-acts.ts'
+import { oneAtATime } from '../../../cloud/console/page/one-at-a-time.ts'
+import { sessionCall } from '../../../cloud/console/page/session-call.ts'
+import { Unanswered } from '../../../cloud/console/page/unanswered.ts'
+import { watchedFetch } from '../../../cloud/console/page/watched-fetch.ts'
+import { createClient } from '../../../protocol/client/client.ts'
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.restoreAllMocks()
+})
+
+/** Answers of a service, one after the other; the last one stays. */
+const answers = (...list: (() => Response | Promise<Response>)[]) => {
+  const stub = vi.fn((_url: string, _init: RequestInit) => {
+    const next = list.length > 1 ? list.shift()! : list[0]!
+    return Promise.resolve().then(next)
+  })
+  vi.stubGlobal('fetch', stub)
+  return stub
+}
+/** A service that accepts calls and does not answer them. */
+const silence = () =>
+  vi.stubGlobal(
+    'fetch',
+    (_url: string, { signal }: RequestInit) =>
+      new Promise((_resolve, reject) => {
+        const end = (): void => reject(signal!.reason as Error)
+        if (signal!.aborted) end()
+        signal!.addEventListener('abort', end)
+      }),
+  )
+const lost = (): Response => {
+  throw new TypeError('fetch failed')
+}
+const json = (status: number, body: object) => (): Response => Response.json(body, { status })
+const page = (status: number) => (): Response => new Response('<html>Bad Gateway</html>', { status })
+
+/** What the header of the console shows. */
+const shown = { isAway: false, isSignedIn: true }
+const fetch = watchedFetch({
+  away: () => (shown.isAway = true),
+  present: () => (shown.isAway = false),
+  signedOut: () => (shown.isSignedIn = false),
+})
+const client = (timeoutMs: number) =>
+  createClient({
+    baseUrl: 'http://larder.invalid',
+    retry: { tries: 2, firstMs: 1 },
+    timeoutMs,
+    system: { fetch },
+  })
+beforeEach(() => void Object.assign(shown, { isAway: false, isSignedIn: true }))
+
+test('the console shows a service as away that accepts calls and does not answer them', async () => {
+  silence()
+  expect((await client(20).call('GET /owners/hubs')).ok).toBe(false)
+  expect(shown.isAway).toBe(true)
+})
+
+test('a call that the console ends itself does not make the service look away', async () => {
+  silence()
+  const end = new AbortController()
+  const called = client(10_000).call('GET /owners/hubs', { signal: end.signal })
+  end.abort()
+  expect((await called).ok).toBe(false)
+  expect(shown.isAway).toBe(false)
+})
+
+test.each([
+  ['of a proxy without the service', page(502), true],
+  ['of a proxy without the service', page(504), true],
+  ['of a proxy with JSON', json(504, { message: 'Endpoint request timed out' }), true],
+  ['of a service that cannot serve', json(503, { error: { code: 'service_unavailable' } }), true],
+  ['about a hub that is offline', json(503, { error: { code: 'hub_offline' } }), false],
+  ['about a hub that does not answer', json(504, { error: { code: 'hardware_error' } }), false],
+  ['of a service that failed', json(500, { error: { code: 'internal_error' } }), false],
+])('the console knows from an answer %s whether the service is away (%#)', async (_name, answer, isAway) => {
+  answers(answer)
+  shown.isAway = !isAway
+  await client(10_000).call('GET /owners/hubs')
+  expect(shown).toEqual({ isAway, isSignedIn: true })
+})
+
+test('a refund that got no answer has the same key when the person presses again, until an answer comes', async () => {
+  const done = json(200, {})
+  const sent = answers(lost, lost, page(502), page(502), done, done)
+  let count = 0
+  const unanswered = new Unanswered(() => `key ${++count}`)
+  const refund = (quantity: number) => {
+    const endpoint = 'POST /owners/orders/{order_id}/items/{product_id}/refund'
+    const input = { params: { order_id: 1, product_id: 2 }, body: { quantity } }
+    return unanswered.call(endpoint, input, (idempotencyKey) =>
+      client(10_000).call(endpoint, { ...input, idempotencyKey }),
+    )
+  }
+  const results = [await refund(1), await refund(1), await refund(1), await refund(1)]
+  expect(results.map(({ ok }) => ok)).toEqual([false, false, true, true])
+  const keys = sent.mock.calls.map(([, { headers }]) => new Headers(headers).get('Idempotency-Key'))
+  expect([...new Set(keys)]).toEqual(['key 1', 'key 2'])
+  expect(keys.at(-2)).toBe('key 1')
+})
+
+test('calls with other contents have other keys, also while one has no answer', async () => {
+  answers(lost)
+  let count = 0
+  const unanswered = new Unanswered(() => `key ${++count}`)
+  const keyOf = async (input: object): Promise<string> => {
+    let used = ''
+    await unanswered.call('POST /owners/owner/banners', input, (key) => {
+      used = key
+      return Promise.resolve({ ok: false, error: { status: 0, code: 'timeout', message: '' } })
+    })
+    return used
+  }
+  const formOf = (name: string, size: number) => {
+    const form = new FormData()
+    form.append('name', name)
+    form.append('file', new File(['x'.repeat(size)], 'a.png', { lastModified: 1 }))
+    return { form }
+  }
+  const inputs = [{ body: { a: 1 } }, { body: { a: 2 } }, formOf('a', 1), formOf('b', 1), formOf('a', 2)]
+  const keys = [await Promise.all(inputs.map(keyOf)), await Promise.all(inputs.map(keyOf))]
+  expect(new Set(keys[0]).size).toBe(5)
+  expect(keys[1]).toEqual(keys[0])
+})
+
+test('an act that is running does not begin a second time, and others begin', async () => {
+  const ends: (() => void)[] = []
+  const slow = (): Promise<void> => new Promise((resolve) => ends.push(resolve))
+  const first = once('refund 1', slow)
+  await once('refund 1', slow)
+  const other = once('refund 2', slow)
+  expect([ends.length, isRunning('refund 1')]).toEqual([2, true])
+  for (const end of ends) end()
+  await Promise.all([first, other])
+  expect(isRunning('refund 1')).toBe(false)
+  await expect(once('refund 1', () => Promise.reject(new Error('refused')))).rejects.toThrow('refused')
+  expect(isRunning('refund 1')).toBe(false)
+})
+
+test('events that come faster than a reading takes do not discard what is read', async () => {
+  vi.useFakeTimers()
+  let readings = 0
+  const read = oneAtATime(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2000))
+    readings += 1
+  })
+  for (let second = 0; second < 10; second += 1) {
+    void read()
+    await vi.advanceTimersByTimeAsync(1000)
+  }
+  expect(readings).toBe(5)
+  // The last event came during the last reading but one.
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(readings).toBeLessThanOrEqual(6)
+  vi.useRealTimers()
+})
+
+test('data is read again after a change that happened during a reading', async () => {
+  let stored = 'old'
+  let seen = ''
+  const read = oneAtATime(async () => {
+    const found = stored
+    await Promise.resolve()
+    seen = found
+  })
+  const first = read()
+  stored = 'new'
+  await Promise.all([first, read()])
+  expect(seen).toBe('new')
+})
+
+test('a call about the session ends when the service does not answer', async () => {
+  const limit = AbortSignal.timeout.bind(AbortSignal)
+  vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => limit(ms / 1000))
+  silence()
+  await expect(sessionCall('http://larder.invalid/session', {})).rejects.toThrow(
+    'The service does not answer.',
+  )
+})
+
+test.each([
+  ['a page of a proxy', page(502), 'The service answers 502.'],
+  ['a page with status 200', page(200), 'The service answers 200.'],
+  ['JSON of a proxy', json(502, { message: 'x' }), 'The service answers 502.'],
+  ['a refusal', json(403, { error: { message: 'It is your only passkey.' } }), 'It is your only passkey.'],
+  ['no answer', lost, 'The service does not answer.'],
+])('a call about the session that gets %s fails with a sentence', async (_name, answer, sentence) => {
+  answers(answer)
+  await expect(sessionCall('http://larder.invalid/session/passkeys', {})).rejects.toThrow(sentence)
+})
+
+test('a sign-out has an empty answer', async () => {
+  answers(() => new Response(null, { status: 204 }))
+  await expect(sessionCall('http://larder.invalid/session', { method: 'DELETE' })).resolves.toBeUndefined()
+})
