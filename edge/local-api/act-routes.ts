@@ -22,14 +22,17 @@ const units = z.number()
 const Settle = z.strictObject({ happened: z.boolean() })
 /** With an id an entry may be sent again: the hub books each id once. */
 const id = z.uuid().optional()
+/** The hub where a person entered it. A telephone meets several hubs at one address. */
+const hub_id = z.int().optional()
 /** `age_ms`: milliseconds since the person counted. A page without a network sends its counts later. */
 const Count = z.strictObject({
   location: Location,
   units,
   id,
+  hub_id,
   age_ms: z.int().min(0).max(604_800_000).default(0),
 })
-const Restock = z.strictObject({ location: Location, units, id })
+const Restock = z.strictObject({ location: Location, units, id, hub_id })
 /** `for_ms`: milliseconds for which the door stays unlocked; the hub's own limit also applies. */
 const Unlock = z.strictObject({ for_ms: z.int().min(1000).max(86_400_000).default(30_000) })
 const Hold = z.strictObject({ held: z.boolean() })
@@ -48,6 +51,7 @@ const ControllerId = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/)
 const DoorName = z.string().regex(/^(main|fridge_[1-8]_(left|middle|right))$/)
 
 export interface ActOptions {
+  hubId: number
   core: Pick<
     HubCore,
     | 'hold'
@@ -64,11 +68,16 @@ export interface ActOptions {
 }
 
 /** Routes for reports and immediate actions of people. */
-export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
+export function actRoutes(app: LocalApp, { hubId, core, log }: ActOptions): void {
   /** Logs a person's action, and answers with its outcome. */
   function answered(c: LocalContext, about: object, outcome: LocalOutcome, what = 'local command'): Response {
     log.info({ ...about, ...outcome, by: nameOf(c.get('actor')) }, what)
     return done(c, outcome)
+  }
+  async function entryOf<T extends z.ZodType<{ hub_id?: number | undefined }>>(c: LocalContext, schema: T) {
+    const entry = await bodyOf(c, schema)
+    if (entry.hub_id !== undefined && entry.hub_id !== hubId) throw new LocalError('other_hub')
+    return entry
   }
 
   app.post('/api/hold/orders', async (c) => {
@@ -86,12 +95,12 @@ export function actRoutes(app: LocalApp, { core, log }: ActOptions): void {
     return answered(c, { operation: id, happened }, core.settle(id, happened, c.get('actor')))
   })
   app.post('/api/stock/count', async (c) => {
-    const { location, units, id, age_ms: ageMs } = await bodyOf(c, Count)
+    const { location, units, id, age_ms: ageMs } = await entryOf(c, Count)
     const outcome = core.count(location, units, { by: c.get('actor'), id, ageMs })
     return answered(c, { ...location, counted: units, ...(ageMs > 0 && { ageMs }) }, outcome)
   })
   app.post('/api/stock/restock', async (c) => {
-    const { location, units, id } = await bodyOf(c, Restock)
+    const { location, units, id } = await entryOf(c, Restock)
     const outcome = core.restock(location, units, { by: c.get('actor'), id })
     return answered(c, { ...location, restocked: units }, outcome)
   })

@@ -36,7 +36,6 @@ export type LocalCore = ActOptions['core'] &
   >
 
 export interface LocalApiOptions extends Omit<LoginOptions, 'people'>, ActOptions, CommandOptions {
-  hubId: number
   core: LocalCore
   sync: { state(): SyncState }
   links: () => LinkSummary[]

@@ -10,6 +10,7 @@ const table = {
     'The hub is not called by this name: use its address, or add the name to ALLOWED_HOSTS.',
   ],
   authentication_required: [401, 'The token or PIN is missing or wrong.'],
+  other_hub: [421, 'Another hub answers at this address.'],
   too_many_attempts: [429, 'Too many wrong tokens or PINs were tried: try again later.'],
   not_found: [404, 'There is no such thing.'],
   not_unknown: [409, 'The outcome of this operation is known.'],

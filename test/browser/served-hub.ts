@@ -30,13 +30,13 @@ export interface ServedHub {
 }
 
 /** `tls`: PEM of a certificate and its key; the page then uses https. */
-export async function serveHub(tls?: { cert: string; key: string }): Promise<ServedHub> {
+export async function serveHub(tls?: { cert: string; key: string }, hubId = 1): Promise<ServedHub> {
   const built = await builtPage('edge')
   const runtime = systemRuntime()
   const api = createLocalApi({
     ...openAccess,
     runtime,
-    hubId: 1,
+    hubId,
     core: new Proxy({} as LocalCore, { get: (_, name) => served.hub.core[name as keyof LocalCore] }),
     sync: {
       state: () => ({
@@ -59,7 +59,7 @@ export async function serveHub(tls?: { cert: string; key: string }): Promise<Ser
       log: [{ at: 1000, level: 'warn', message: 'alarm', fields: { code: 'bin_fault' } }],
       wire: [{ at: 2000, controller: 'bins', direction: 'out', line: '~0001 PING t=5*465a' }],
     }),
-    hardware: demoHub,
+    hardware: { ...demoHub, hubId },
     software: 'larder-edge test',
     page: built.assets,
     liveMs: 50,

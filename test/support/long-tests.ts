@@ -48,6 +48,7 @@ export const waiting: readonly string[] = [
   'test/process/storage-fails.test.ts',
   'test/process/enrolment.test.ts',
   'test/browser/shop-cards.test.ts',
+  'test/browser/hub-page-away.test.ts',
   'test/browser/hub-page-tls.test.ts',
   'test/process/guides.test.ts',
   'test/browser/shop-lists.test.ts',

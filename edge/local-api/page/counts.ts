@@ -1,10 +1,9 @@
-import { effect, signal } from '@preact/signals'
+import { computed, effect, type Signal, signal } from '@preact/signals'
 import type { Location } from '../../../protocol/model/location.ts'
 import { call, CallError, pause } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
-import { keep, readStored } from './kept.ts'
 import { PendingCounts, type PendingCount, type Sent } from './pending-counts.ts'
-import { hardware, isConnected, leave, login, person, software, state } from './store.ts'
+import { hardware, hubId, isConnected, leave, login, person, software, state, storedHubs } from './store.ts'
 import { causeOf } from './texts.ts'
 
 export type Facing = NonNullable<typeof state.value>['stock'][number]
@@ -16,39 +15,56 @@ export const keyOf = ({ location }: Facing): string => rowKey(location)
 export const wantedRow = signal<string | null>(null)
 export const openRow = (key: string): void => void (wantedRow.value = key)
 
-/** Typed numbers that are not submitted yet, by row. */
-export const typed = signal<ReadonlyMap<string, number>>(new Map(readStored().typed))
+/** What a person has entered at one hub. */
+interface Entries {
+  hub: number
+  /** Typed numbers that are not submitted yet, by row. */
+  typed: Signal<ReadonlyMap<string, number>>
+  /** The rows that a person has counted or filled since the page was opened. */
+  entered: Signal<ReadonlySet<string>>
+  /** Entries that the hub has not confirmed. */
+  pending: Signal<readonly PendingCount[]>
+  counts: PendingCounts
+}
+
+/** The entries at this hub. They never reach another hub that answers at the same address. */
+const here = computed(() => (hubId.value === null ? null : entriesAt(hubId.value)))
+export const typed = computed(() => here.value?.typed.value ?? new Map<string, number>())
+export const entered = computed(() => here.value?.entered.value ?? new Set<string>())
+export const pending = computed(() => here.value?.pending.value ?? [])
+
+function entriesAt(hub: number): Entries {
+  const stored = storedHubs.of(hub)
+  const shown = signal<readonly PendingCount[]>(stored.pending)
+  const counts = new PendingCounts({
+    stored: stored.pending,
+    send,
+    isMine: ({ by }) => by === undefined || by === person.value,
+    now: epochMs,
+    onChange(entries) {
+      shown.value = entries
+      storedHubs.keep(hub, { pending: [...entries] })
+    },
+  })
+  return { hub, typed: signal(new Map(stored.typed)), entered: signal(new Set()), pending: shown, counts }
+}
+
 export function setTyped(key: string, units: number | undefined): void {
+  const { hub, typed } = here.peek()!
   const next = new Map(typed.value)
   if (units === undefined) next.delete(key)
   else next.set(key, units)
   typed.value = next
-  keep({ typed: [...next].filter(([, number]) => !Number.isNaN(number)) })
+  storedHubs.keep(hub, { typed: [...next].filter(([, number]) => !Number.isNaN(number)) })
 }
 
-/** The rows that a person has counted or filled since the page was opened. */
-export const entered = signal<ReadonlySet<string>>(new Set())
-
-/** Entries that the hub has not confirmed. */
-export const pending = signal<readonly PendingCount[]>(readStored().pending)
-
-const counts = new PendingCounts({
-  stored: pending.value,
-  send,
-  isMine: ({ by }) => by === undefined || by === person.value,
-  now: epochMs,
-  onChange(entries) {
-    pending.value = entries
-    keep({ pending: [...entries] })
-  },
-})
-
-async function send({ id, what, location, units }: PendingCount, ageMs: number): Promise<Sent> {
+async function send({ id, hub, what, location, units }: PendingCount, ageMs: number): Promise<Sent> {
   try {
     await call('POST', `api/stock/${what}`, {
       location,
       units,
       id,
+      hub_id: hub,
       ...(what === 'count' && ageMs > AGE_FROM_MS && { age_ms: Math.round(ageMs) }),
     })
     return 'confirmed'
@@ -75,25 +91,36 @@ const newId = (): string => {
 
 /** Submits a count or a restock: it is stored until the hub confirms it. */
 export function enterUnits(what: 'count' | 'restock', location: Location, units: number): Promise<void> {
+  const { hub, entered, counts } = here.peek()!
   entered.value = new Set([...entered.value, rowKey(location)])
-  return counts.enter({ id: newId(), what, location, units, by: person.value })
+  return counts.enter({ id: newId(), hub, what, location, units, by: person.value })
 }
 
-export const discardEntry = (location: Location): void => counts.discard(location)
+export const discardEntry = (location: Location): void => here.peek()!.counts.discard(location)
+
+/** Entries at other hubs, which wait until the page is opened there again. */
+export const ofOthers = signal<readonly PendingCount[]>([])
+effect(() => {
+  if (hubId.value !== null) ofOthers.value = storedHubs.entriesOfOthers(hubId.value)
+})
+export function discardEntryOfOther(id: string): void {
+  storedHubs.discard(id)
+  ofOthers.value = ofOthers.value.filter((one) => one.id !== id)
+}
 
 /** Waiting entries are sent again: periodically, and at once when the hub is connected again. */
 let isTrying = false
 effect(() => {
   const waits = pending.value.some(({ problem }) => problem === null)
   if (!waits || login.value !== 'there') return
-  if (isConnected.value) void counts.send()
+  if (isConnected.value) void here.value!.counts.send()
   if (!isTrying) void tryAgain()
 })
 async function tryAgain(): Promise<void> {
   isTrying = true
   while (pending.value.some(({ problem }) => problem === null)) {
     await pause(AGAIN_MS)
-    if (login.value === 'there') await counts.send()
+    if (login.value === 'there') await here.peek()!.counts.send()
   }
   isTrying = false
 }
@@ -102,8 +129,9 @@ async function tryAgain(): Promise<void> {
 let keptAt = -Infinity
 effect(() => {
   const [is, description] = [state.value, hardware.value]
-  if (!is || !description || !isConnected.value || performance.now() - keptAt < AGAIN_MS) return
+  if (!is || is.hub_id !== description?.hubId || !isConnected.value) return
+  if (performance.now() - keptAt < AGAIN_MS) return
   keptAt = performance.now()
   const seen = { person: person.value, hardware: description, software: software.value, state: is }
-  keep({ seen: { at: epochMs(), ...seen } })
+  storedHubs.keep(description.hubId, { seen: { at: epochMs(), ...seen } })
 })

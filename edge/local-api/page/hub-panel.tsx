@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { HoldButton } from '../../../protocol/ui/hold-button.tsx'
 import { NotifyButton } from './announce.tsx'
 import { FindRow } from './find-row.tsx'
+import { OtherHubs } from './other-hubs.tsx'
 import { rowsToRefill } from './refill.tsx'
 import { act, hardware, productName, running, software, state, login } from './store.ts'
 import { syncText } from './texts.ts'
@@ -153,6 +154,7 @@ export function HubPanel(): JSX.Element {
       <a href="#refill" class="btn btn-primary justify-self-start">
         Refill: {rowsToRefill(state.value!.stock).length} rows
       </a>
+      <OtherHubs />
       <Intake />
       <a href="#acceptance" class="btn justify-self-start">
         {state.value!.acceptance.id === null ? 'Accept this hub, step by step' : 'Continue the acceptance'}

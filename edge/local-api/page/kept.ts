@@ -2,38 +2,105 @@ import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import type { LocalState } from '../local-state.ts'
 import type { PendingCount } from './pending-counts.ts'
 
-/** Content of the browser's storage for a reload without network. It contains no token and no session. */
+/** Last known state of a hub. `at`: the browser's clock, milliseconds since the Unix epoch. */
+interface Seen {
+  at: number
+  person?: string | null
+  hardware: HardwareDescription
+  software: string
+  state: LocalState
+}
+
+/** Content of the browser's storage about one hub, for a reload without network. It contains no token and no session. */
 interface Kept {
   /** Typed numbers that are not submitted, by row. */
   typed: [row: string, units: number][]
   pending: PendingCount[]
-  /** Last known state of the hub. `at`: the browser's clock, milliseconds since the Unix epoch. */
-  seen: {
-    at: number
-    person?: string | null
-    hardware: HardwareDescription
-    software: string
-    state: LocalState
-  } | null
+  seen: Seen | null
 }
 
-const KEY = 'larder-hub-page'
+/** The browser's `localStorage`. */
+interface BrowserStorage {
+  readonly length: number
+  key(index: number): string | null
+  getItem(key: string): string | null
+  setItem(key: string, text: string): void
+}
+
+const PREFIX = 'larder-hub-page'
 const nothing: Kept = { typed: [], pending: [], seen: null }
 
-/** A browser may refuse its storage, or the storage may contain another version's content. */
-export function readStored(): Kept {
-  try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? 'null') as Kept | null
-    return { ...nothing, ...kept }
-  } catch {
-    return nothing
+/**
+ * The browser's storage. Each hub has its own content, because a telephone meets several hubs at one address. Only an
+ * older page has stored content without a hub.
+ */
+export class StoredHubs {
+  /** Throws if the browser refuses its storage. */
+  readonly #open: () => BrowserStorage
+
+  constructor(open: () => BrowserStorage) {
+    this.#open = open
+  }
+
+  of(hub: number): Kept {
+    return this.#read(keyOf(hub))
+  }
+
+  keep(hub: number, change: Partial<Kept>): void {
+    this.#write(keyOf(hub), change)
+  }
+
+  /** The last known state of the hub that this browser has seen last. */
+  lastSeen(): Seen | null {
+    const all = this.#keys().flatMap((key) => this.#read(key).seen ?? [])
+    return all.toSorted((one, other) => other.at - one.at)[0] ?? null
+  }
+
+  forgetSeen(): void {
+    for (const key of this.#keys()) this.#write(key, { seen: null })
+  }
+
+  /** The entries of other hubs. */
+  entriesOfOthers(hub: number): PendingCount[] {
+    const others = this.#keys().filter((key) => key !== keyOf(hub))
+    return others.flatMap((key) => this.#read(key).pending)
+  }
+
+  /** Deletes an entry of another hub. */
+  discard(id: string): void {
+    for (const key of this.#keys()) {
+      const { pending } = this.#read(key)
+      const left = pending.filter((one) => one.id !== id)
+      if (left.length < pending.length) this.#write(key, { pending: left })
+    }
+  }
+
+  #keys(): string[] {
+    try {
+      const storage = this.#open()
+      const all = Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? '')
+      return all.filter((key) => key.startsWith(PREFIX))
+    } catch {
+      return []
+    }
+  }
+
+  /** A browser may refuse its storage, or the storage may contain another version's content. */
+  #read(key: string): Kept {
+    try {
+      return { ...nothing, ...(JSON.parse(this.#open().getItem(key) ?? 'null') as Kept | null) }
+    } catch {
+      return nothing
+    }
+  }
+
+  #write(key: string, change: Partial<Kept>): void {
+    try {
+      this.#open().setItem(key, JSON.stringify({ ...this.#read(key), ...change }))
+    } catch {
+      // The storage is full or forbidden: the entries last only while the page is open.
+    }
   }
 }
 
-export function keep(change: Partial<Kept>): void {
-  try {
-    localStorage.setItem(KEY, JSON.stringify({ ...readStored(), ...change }))
-  } catch {
-    // The storage is full or forbidden: the entries last only while the page is open.
-  }
-}
+const keyOf = (hub: number): string => `${PREFIX}-${hub}`

@@ -3,7 +3,7 @@ import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { call, CallError, follow, type Live } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
-import { keep, readStored } from './kept.ts'
+import { StoredHubs } from './kept.ts'
 import type { LocalState } from '../local-state.ts'
 import { causeOf } from './texts.ts'
 import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/picture-model.ts'
@@ -23,6 +23,8 @@ export const login = signal<'unknown' | 'needed' | 'there'>('unknown')
 /** The name of the person who has logged in; null for the shared token without a name. */
 export const person = signal<string | null>(null)
 export const hardware = signal<HardwareDescription | null>(null)
+export const storedHubs = new StoredHubs(() => localStorage)
+export const hubId = computed(() => hardware.value?.hubId ?? null)
 export const software = signal('')
 export const selected = signal<string | null>(null)
 const live = signal<Live<LocalState> | null>(null)
@@ -57,6 +59,17 @@ interface Session {
   storage?: { message: string; remedy: string }
 }
 
+/** Begins again if another hub answers at this address: a page belongs to one hub. */
+function isOther(answering: number): boolean {
+  const isAnother = hubId.peek() !== null && hubId.peek() !== answering
+  if (isAnother) location.reload()
+  return isAnother
+}
+effect(() => {
+  const answering = live.value?.state.value?.hub_id
+  if (answering !== undefined) isOther(answering)
+})
+
 export async function enter(): Promise<void> {
   try {
     const { logged_in: isLoggedIn, storage, person: name } = await call<Session>('GET', 'api/session')
@@ -64,6 +77,7 @@ export async function enter(): Promise<void> {
     if (!isLoggedIn) return leave()
     person.value = name
     const answer = await call<{ hardware: HardwareDescription; software: string }>('GET', 'api/hardware')
+    if (isOther(answer.hardware.hubId)) return
     hardware.value = answer.hardware
     software.value = answer.software
     login.value = 'there'
@@ -93,7 +107,7 @@ export function leave(): void {
   live.value?.close()
   live.value = null
   seenBefore.value = null
-  keep({ seen: null })
+  storedHubs.forgetSeen()
   login.value = 'needed'
 }
 
@@ -102,8 +116,8 @@ export function leave(): void {
  * known state.
  */
 function enterWithoutNetwork(): boolean {
-  const { seen } = readStored()
-  if (!seen) return false
+  const seen = storedHubs.lastSeen()
+  if (!seen || isOther(seen.hardware.hubId)) return false
   person.value = seen.person ?? null
   hardware.value = seen.hardware
   software.value = seen.software

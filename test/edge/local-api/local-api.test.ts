@@ -176,6 +176,18 @@ describe('the local API', () => {
     expect(JSON.stringify(json)).not.toContain('secret')
   })
 
+  it('a count or a restock that was entered at another hub is refused', async () => {
+    const { send, asked } = bench()
+    const entry = { location, units: 3 }
+    for (const path of ['/api/stock/count', '/api/stock/restock'])
+      expect(await send('POST', path, { ...entry, hub_id: 2 })).toMatchObject({
+        status: 421,
+        json: { error: { code: 'other_hub' } },
+      })
+    expect(asked).toEqual([])
+    expect((await send('POST', '/api/stock/count', { ...entry, hub_id: 1 })).status).toBe(200)
+  })
+
   it('the page is served without a token, with a policy that allows only its own files', async () => {
     const { app } = bench()
     const response = await app.request('/')

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
+import { missing, service } from '../support/services.ts'
+import { lineTo } from './line.ts'
+import { scriptedHub } from './scripted-hub.ts'
+import { serveHub, type ServedHub, TOKEN } from './served-hub.ts'
+
+const browserTest = service('chromium')
+let served: ServedHub
+let hub: ReturnType<typeof scriptedHub>
+
+beforeAll(async () => {
+  if (missing('chromium') === undefined) served = await serveHub()
+}, 120_000)
+beforeEach(() => {
+  hub = scriptedHub()
+  if (missing('chromium') === undefined) served.hub = hub
+})
+afterAll(() => served?.close())
+
+describe('the page of a hub that is away', () => {
+  browserTest(
+    'a count that did not reach one hub is not sent to another hub at the same address, and reaches its own later',
+    async () => {
+      const other = await serveHub(undefined, 2)
+      onTestFinished(() => other.close())
+      const line = await lineTo(served.url)
+      const { page } = await served.browser.open(`${line.url}#token=${TOKEN}`)
+      await page.waitForSelector('[data-device="bin-1"]')
+      await page.route(/api\/stock\//, (route) => route.abort())
+      await page.goto(`${line.url}#refill`)
+      const row = page.locator('[data-row="1/1/1"]')
+      await row.getByLabel('units').fill('11')
+      await row.getByRole('button', { name: /^Save count/ }).click()
+      await page.locator('[data-row="1/1/1"][data-unsent="true"]').waitFor()
+      // The login of another tab makes the open page a page of the second hub.
+      line.leadTo(other.url)
+      await page.unroute(/api\/stock\//)
+      await page.request.post(`${line.url}api/login`, { data: { token: TOKEN } })
+      await page.getByText('Hub 2').first().waitFor()
+      await page.goto(`${line.url}#`)
+      await page.locator('[data-other-hubs]', { hasText: 'Hub 1, row 1/1/1: counted 11' }).waitFor()
+      await page.waitForTimeout(6000)
+      expect([hub.asked, other.hub.asked]).toEqual([[], []])
+      line.leadTo(served.url)
+      await page.goto('about:blank')
+      await page.goto(`${line.url}#token=${TOKEN}`)
+      await expect.poll(() => hub.asked).toEqual([['count', { cabinet: 1, shelf: 1, row: 1 }, 11]])
+      expect(other.hub.asked).toEqual([])
+    },
+    60_000,
+  )
+})
