@@ -14,6 +14,7 @@ import type { LocalActor } from '../../protocol/mqtt/hub-entries.ts'
 import type { HubCore, LocalOutcome } from '../core/hub-core.ts'
 import { bodyOf, done, Nothing, parse } from './bodies.ts'
 import { LocalError } from './local-error.ts'
+import { motionsOf } from './motions.ts'
 import { nameOf, type LocalApp, type LocalContext } from './login-routes.ts'
 
 /** The hub validates it against the row, like the cloud. */
@@ -171,9 +172,6 @@ const withDefaults = <T extends z.ZodType>(schema: T, defaults: PageAction['defa
     (given) => (typeof given === 'object' && !Array.isArray(given) ? { ...defaults, ...given } : given),
     schema,
   )
-
-/** Number of consecutive motions until the result: a cycle opens the door and closes it. */
-const motionsOf = (body: CommandBody): number => ('cycles' in body ? 2 * body.cycles : 1)
 
 /** Resolves with the result, or rejects after `motionTimeoutMs` per motion. */
 function operate(

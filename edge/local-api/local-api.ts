@@ -103,7 +103,10 @@ export function createLocalApi(options: LocalApiOptions): LocalApp {
     storage: () => options.core.health().storage,
   })
   app.get('/api/state', (c) => c.json(stateOf(options)))
-  app.get('/api/hardware', (c) => c.json({ hardware: options.hardware, software: options.software }))
+  app.get('/api/hardware', (c) => {
+    const { hardware, software, motionTimeoutMs } = options
+    return c.json({ hardware, software, motion_timeout_ms: motionTimeoutMs })
+  })
   app.get('/api/recent', (c) => {
     const since = parse(Since, c.req.query('since'), 'since')
     const { log, wire } = options.recent()

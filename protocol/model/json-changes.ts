@@ -61,7 +61,6 @@ interface EventStream {
   aborted: boolean
   closed: boolean
   writeSSE(message: { event: string; data: string }): Promise<void>
-  write(text: string): Promise<unknown>
 }
 
 interface LiveOptions {
@@ -74,12 +73,12 @@ interface LiveOptions {
   more?: () => [event: string, data: object][]
 }
 
-/** Interval of comments, so that no proxy considers the connection dead. */
-const COMMENT_MS = 15_000
+/** Interval of `beat`, by which page and proxies know that the connection works: pages do not see comments. */
+const BEAT_MS = 15_000
 
 /**
- * Sends `state`, the whole state, and then `changes` of it, until the reader disconnects or there is no state. The
- * state is read only while a reader is connected.
+ * Sends `state`, the whole state, and then `changes` of it, until the reader disconnects or there is no state. While
+ * nothing changes it sends `beat`. The state is read only while a reader is connected.
  */
 export async function streamState(
   stream: EventStream,
@@ -99,10 +98,7 @@ export async function streamState(
     if (changes === undefined) await send('state', now)
     else if (changes.length > 0) await send('changes', changes)
     for (const [event, data] of more()) await send(event, data)
-    if (clock.monotonic() - sentAt > COMMENT_MS) {
-      sentAt = clock.monotonic()
-      await stream.write(': here\n\n')
-    }
+    if (clock.monotonic() - sentAt > BEAT_MS) await send('beat', {})
     await new Promise<void>((resolve) => void clock.after(liveMs, resolve))
   }
 }

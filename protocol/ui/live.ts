@@ -1,5 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { type Json, type JsonChange, withChanges } from '../model/json-changes.ts'
+import { isSilent } from './silence.ts'
 
 /** The state of the page's program, as it changes. */
 export interface Live<State> {
@@ -13,6 +14,8 @@ export interface Live<State> {
 const RETRY_MS = 1000
 /** Interval at which a hidden page requests the state, in milliseconds. */
 const HIDDEN_MS = 15_000
+/** Time limit of a call, in milliseconds. */
+const CALL_MS = 30_000
 
 export const pause = (ms: number): Promise<void> =>
   new Promise((resolve) => {
@@ -37,8 +40,13 @@ export function follow<State>(
   function open(): void {
     const opened = new EventSource(url)
     source = opened
+    let events = 0
     const on = (event: string, take: (data: unknown) => void): void =>
-      opened.addEventListener(event, ({ data }: MessageEvent<string>) => take(JSON.parse(data)))
+      opened.addEventListener(event, ({ data }: MessageEvent<string>) => {
+        events += 1
+        take(JSON.parse(data))
+      })
+    on('beat', () => {})
     on('state', (data) => {
       state.value = data as State
       isConnected.value = true
@@ -55,6 +63,12 @@ export function follow<State>(
       shut()
       onRefused?.()
       void pause(RETRY_MS).then(update)
+    })
+    void isSilent({ events: () => events, isClosed: () => source !== opened, pause }).then((isLost) => {
+      if (!isLost) return
+      isConnected.value = false
+      shut()
+      update()
     })
   }
 
@@ -112,20 +126,32 @@ export class CallError extends Error {
   }
 }
 
-/** Calls the page's own program. Throws `CallError`, or an `Error` with a readable message if there is no answer. */
-export async function call<T>(method: string, path: string, body?: object): Promise<T> {
+/** Calls the page's own program. Throws `CallError`, or an `Error` with a readable message if there is no answer in time. */
+export async function call<T>(method: string, path: string, body?: object, timeoutMs = CALL_MS): Promise<T> {
   let answer: Response
+  let text: string
   try {
     answer = await fetch(path, {
       method,
       headers: body === undefined ? {} : { 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(timeoutMs),
     })
+    text = await answer.text()
   } catch {
     throw new Error('It does not answer: is it running, and are you on its network?')
   }
-  const json: unknown = await answer.json().catch(() => ({}))
+  const json = parsed(text)
   if (answer.ok) return json as T
   const { error } = json as { error?: { message?: string; details?: unknown } }
   throw new CallError(answer.status, error?.message ?? `It answers ${answer.status}.`, error?.details)
+}
+
+/** A proxy may answer with a page. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } fro
 import { missing, service } from '../support/services.ts'
 import { lineTo } from './line.ts'
 import { scriptedHub } from './scripted-hub.ts'
-import { serveHub, type ServedHub, TOKEN } from './served-hub.ts'
+import { press, select, serveHub, type ServedHub, TOKEN } from './served-hub.ts'
 
 const browserTest = service('chromium')
 let served: ServedHub
@@ -17,7 +17,54 @@ beforeEach(() => {
 })
 afterAll(() => served?.close())
 
+/** Opens the hub's page with time limits of a tenth. */
+async function visitInHaste(url: string) {
+  const { page } = await served.browser.open('about:blank')
+  await page.addInitScript(`{
+    const timeout = AbortSignal.timeout
+    AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 10)
+  }`)
+  await page.goto(`${url}#token=${TOKEN}`)
+  await page.waitForSelector('[data-device="bin-1"]')
+  return page
+}
+
 describe('the page of a hub that is away', () => {
+  browserTest(
+    'the page of a hub without power says that the hub is away, and a pressed action ends with words',
+    async () => {
+      const line = await lineTo(served.url)
+      const page = await visitInHaste(line.url)
+      await page.waitForSelector('[data-connected=true]')
+      await select(page, 'bin-3')
+      line.freeze()
+      await press(page, 'Open')
+      await page.waitForSelector('[data-notice=bad]:has-text("It does not answer")')
+      await page.waitForSelector('[data-connected=false]:has-text("away since")')
+    },
+    60_000,
+  )
+
+  browserTest('a count without an answer delays later counts only until its time limit', async () => {
+    const page = await visitInHaste(served.url)
+    let isLost = false
+    await page.route(/api\/stock\//, async (route) => {
+      if (isLost) await route.continue()
+      isLost = true
+    })
+    await page.goto(`${served.url}#refill`)
+    for (const row of ['1/1/1', '1/1/2']) {
+      await page.getByLabel(`Row ${row}: units`).fill('9')
+      await page.getByLabel(`Row ${row}: units`).press('Enter')
+    }
+    await expect
+      .poll(() => hub.asked)
+      .toEqual([
+        ['count', { cabinet: 1, shelf: 1, row: 1 }, 9],
+        ['count', { cabinet: 1, shelf: 1, row: 2 }, 9],
+      ])
+  })
+
   browserTest(
     'a count that did not reach one hub is not sent to another hub at the same address, and reaches its own later',
     async () => {

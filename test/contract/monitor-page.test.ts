@@ -5,6 +5,7 @@ import { issueApiKey } from '../../cloud/platform/credentials/api-keys.ts'
 import { listen } from '../../cloud/platform/http/listen.ts'
 import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
+import { lineTo } from '../browser/line.ts'
 import { seriousProblems } from '../support/browser.ts'
 import { inChromium } from '../support/chromium.ts'
 import { service } from '../support/services.ts'
@@ -93,6 +94,22 @@ service('chromium')(
           expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
         }
         expect(problems).toEqual([])
+
+        // A service without power sends no error. The time limits are a fifteenth.
+        const line = await lineTo(`http://127.0.0.1:${server.port}`)
+        await page.addInitScript(`{
+          const timeout = AbortSignal.timeout
+          AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 15)
+        }`)
+        await page.goto(`${line.url}diag/logs/monitor`)
+        await page.fill('#key', key)
+        await page.press('#key', 'Enter')
+        await page.waitForSelector('#state[data-state="live"]')
+        // The comments of the service keep a line alive on which nothing is written.
+        await page.waitForTimeout(4000)
+        expect(await page.textContent('#state')).toBe('live')
+        line.freeze()
+        await page.waitForSelector('#state[data-state="lost"]')
       })
     } finally {
       clearInterval(mover)

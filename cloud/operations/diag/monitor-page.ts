@@ -35,7 +35,7 @@ const script = `
 const byId = (id) => document.getElementById(id)
 const lines = byId('lines'), state = byId('state'), file = byId('file'), filter = byId('filter'), key = byId('key')
 const least = byId('level'), pauseButton = byId('pause')
-const KEEP = 2000, KEPT_KEY = 'larder-log-key'
+const KEEP = 2000, SILENT_MS = 45000, KEPT_KEY = 'larder-log-key'
 let reading = null
 /** Lines that came while the person reads; null while lines are shown as they come. */
 let waiting = null
@@ -115,37 +115,43 @@ function download() {
   URL.revokeObjectURL(link.href)
 }
 
+/** The service sends something at least every 15 s. A service without power sends no error. */
+const inTime = (work) =>
+  Promise.race([work, new Promise((_, fail) => AbortSignal.timeout(SILENT_MS).addEventListener('abort', fail))])
+
 async function follow() {
   if (reading) reading.abort()
   const mine = (reading = new AbortController())
-  const options = { headers: headers(), signal: mine.signal }
   const query = file.value ? '?file=' + encodeURIComponent(file.value) : ''
   if (waiting) pause()
   lines.replaceChildren()
   while (!mine.signal.aborted) {
+    const line = new AbortController()
+    const options = { headers: headers(), signal: AbortSignal.any([mine.signal, line.signal]) }
     try {
-      const past = await fetch(base + '/view' + (query ? query + '&' : '?') + 'lines=200', options)
+      const past = await inTime(fetch(base + '/view' + (query ? query + '&' : '?') + 'lines=200', options))
       if (past.status in refusals) { sessionStorage.removeItem(KEPT_KEY); return say('lost', refusals[past.status]) }
       if (past.ok) {
         sessionStorage.setItem(KEPT_KEY, key.value.trim())
-        const { lines: all } = await past.json()
+        const { lines: all } = await inTime(past.json())
         if (waiting) waiting = []
         else lines.replaceChildren()
         for (const line of all) show(line)
       }
-      const answer = await fetch(base + '/stream' + query, options)
+      const answer = await inTime(fetch(base + '/stream' + query, options))
       if (!answer.ok) throw new Error(answer.status)
       say('live', 'live')
       let rest = ''
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
       for (;;) {
-        const { done, value } = await reader.read()
+        const { done, value } = await inTime(reader.read())
         if (done) break
         const events = (rest + value).split('\\n\\n')
         rest = events.pop()
         for (const event of events) if (event.startsWith('data: ')) show(event.slice(6))
       }
     } catch {}
+    line.abort()
     if (mine.signal.aborted) return
     say('lost', 'connection lost, trying again')
     await new Promise((resolve) => AbortSignal.timeout(2000).addEventListener('abort', resolve))
@@ -154,7 +160,7 @@ async function follow() {
 
 async function start(submit) {
   if (submit) submit.preventDefault()
-  const answer = await fetch(base + '/list', { headers: headers() }).catch(() => null)
+  const answer = await inTime(fetch(base + '/list', { headers: headers() })).catch(() => null)
   if (answer?.ok) {
     const names = (await answer.json()).filter((entry) => !entry.is_dir).map((entry) => entry.path)
     file.disabled = false

@@ -15,7 +15,7 @@ export const keyOf = ({ location }: Facing): string => rowKey(location)
 export const wantedRow = signal<string | null>(null)
 export const openRow = (key: string): void => void (wantedRow.value = key)
 
-/** What a person has entered at one hub. */
+/** Entries of a person at one hub. */
 interface Entries {
   hub: number
   /** Typed numbers that are not submitted yet, by row. */
@@ -60,13 +60,8 @@ export function setTyped(key: string, units: number | undefined): void {
 
 async function send({ id, hub, what, location, units }: PendingCount, ageMs: number): Promise<Sent> {
   try {
-    await call('POST', `api/stock/${what}`, {
-      location,
-      units,
-      id,
-      hub_id: hub,
-      ...(what === 'count' && ageMs > AGE_FROM_MS && { age_ms: Math.round(ageMs) }),
-    })
+    const age = what === 'count' && ageMs > AGE_FROM_MS && { age_ms: Math.round(ageMs) }
+    await call('POST', `api/stock/${what}`, { location, units, id, hub_id: hub, ...age }, SEND_MS)
     return 'confirmed'
   } catch (error) {
     // The hub refused the entry: a person must decide. Other failures may pass.
@@ -80,6 +75,8 @@ async function send({ id, hub, what, location, units }: PendingCount, ageMs: num
 /** A younger count is sent without its age. */
 const AGE_FROM_MS = 2000
 const AGAIN_MS = 5000
+/** The hub books an entry at once. An entry without an answer must not delay later ones. */
+const SEND_MS = 10_000
 
 const newId = (): string => {
   const bytes = crypto.getRandomValues(new Uint8Array(16))

@@ -26,7 +26,7 @@ const plain = (code: string): string => code.replace(/^0+/, '')
 /** The text is a barcode, not a number of units. */
 export const isBarcode = (text: string): boolean => /^\d{8,14}$/.test(text)
 
-/** Rows that a person has found in the refill walk besides its own. */
+/** Rows that a search has added to the refill walk. */
 export const foundInWalk = signal<readonly string[]>([])
 
 /** The rows for a typed or scanned text: a barcode, or a part of a name. */

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { discardEntryOfOther, ofOthers, rowKey } from './counts.ts'
 
-/** Entries at other hubs, which were not sent there. This hub never gets them. */
+/** Unsent entries at other hubs. This hub must not get them. */
 export function OtherHubs(): JSX.Element | null {
   if (ofOthers.value.length === 0) return null
   return (

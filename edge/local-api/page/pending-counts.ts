@@ -4,7 +4,7 @@ import type { Location } from '../../../protocol/model/location.ts'
 export interface PendingCount {
   /** UUID: the hub books it once, even if it is sent several times. */
   id: string
-  /** The hub where it was entered; no other hub gets it. Absent in entries of an older page, which are not sent. */
+  /** The hub where it was entered. Entries of an older page lack it and are not sent. */
   hub?: number
   what: 'count' | 'restock'
   location: Location

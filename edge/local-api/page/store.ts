@@ -5,6 +5,7 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
 import { StoredHubs } from './kept.ts'
 import type { LocalState } from '../local-state.ts'
+import { motionsOf } from '../motions.ts'
 import { causeOf } from './texts.ts'
 import type { HubPicture, PictureDoor, PictureRow } from '../../../protocol/ui/picture-model.ts'
 import type { Location } from '../../../protocol/model/location.ts'
@@ -59,6 +60,19 @@ interface Session {
   storage?: { message: string; remedy: string }
 }
 
+/** `GET /api/hardware` */
+interface Hardware {
+  hardware: HardwareDescription
+  software: string
+  /** Absent from an older hub. */
+  motion_timeout_ms?: number
+}
+
+/** Milliseconds that a motion may take until the hub answers. */
+let motionTimeoutMs = 60_000
+/** Additional milliseconds for the way of request and answer. */
+const WAY_MS = 15_000
+
 /** Begins again if another hub answers at this address: a page belongs to one hub. */
 function isOther(answering: number): boolean {
   const isAnother = hubId.peek() !== null && hubId.peek() !== answering
@@ -76,10 +90,11 @@ export async function enter(): Promise<void> {
     storageProblem.value = storage ? `${storage.message}. ${storage.remedy}` : null
     if (!isLoggedIn) return leave()
     person.value = name
-    const answer = await call<{ hardware: HardwareDescription; software: string }>('GET', 'api/hardware')
+    const answer = await call<Hardware>('GET', 'api/hardware')
     if (isOther(answer.hardware.hubId)) return
     hardware.value = answer.hardware
     software.value = answer.software
+    motionTimeoutMs = answer.motion_timeout_ms ?? motionTimeoutMs
     login.value = 'there'
     followHub()
   } catch (error) {
@@ -158,7 +173,7 @@ export async function act(
 ): Promise<boolean> {
   running.value = new Set([...running.value, what])
   try {
-    await call('POST', `api/${path}`, body)
+    await call('POST', `api/${path}`, body, motionsOf(body) * motionTimeoutMs + WAY_MS)
     if (how !== 'quiet') say(`${what}: done.`, false, how === 'aloud' ? undefined : how)
     return true
   } catch (error) {

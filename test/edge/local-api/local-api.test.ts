@@ -264,7 +264,7 @@ describe('the local API', () => {
     expect(await send('GET', '/api/acceptance/1')).toMatchObject({ status: 422 })
   })
 
-  it('an open page receives changes, and nothing while nothing changes', async () => {
+  it('an open page receives changes, and only a beat every 15 s while nothing changes', async () => {
     let held = false
     const { app, runtime } = bench({ held: () => ({ orders: held, bins: [] }) })
     const headers = { authorization: `Bearer ${TOKEN}` }
@@ -281,6 +281,13 @@ describe('the local API', () => {
       runtime.clock.advance(100)
     }
     expect((await next).value).toBe('event: changes\ndata: [{"path":["held","orders"],"value":true}]\n\n')
+    // A page without any event for 45 s considers the hub lost.
+    const beat = reader.read()
+    for (let turn = 0; turn < 160; turn++) {
+      await new Promise((resolve) => void setImmediate(resolve))
+      runtime.clock.advance(100)
+    }
+    expect((await beat).value).toBe('event: beat\ndata: {}\n\n')
     await reader.cancel()
   })
 
