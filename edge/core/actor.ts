@@ -30,9 +30,10 @@ interface Actor {
   handle: (work: () => void) => boolean
   /**
    * Handles an event that its source does not repeat. If the storage fails, the event waits in memory. Waiting events are
-   * handled in their order at the next such event, or after `fullRetryMs`.
+   * handled in their order at the next such event, or after `fullRetryMs`. An event with a `key` reads the present state, so
+   * it does not wait a second time under the same key.
    */
-  handleUnrepeated: (work: () => void) => void
+  handleUnrepeated: (work: () => void, key?: string) => void
   /** Milliseconds since the last handled event, or since the start if there was none. */
   quietMs(): number
   stop(): void
@@ -50,7 +51,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
   let isStopped = false
   let handledAt: number | undefined
   /** Events that their sources do not repeat, in their order. The storage failed when they arrived. */
-  let waiting: (() => void)[] = []
+  let waiting: { work: () => void; key: string | undefined }[] = []
 
   function handle(work: () => void): boolean {
     const { store, runtime, settings } = context()
@@ -75,14 +76,15 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
     }
   }
 
-  function handleUnrepeated(work: () => void): void {
-    if (waiting.length === 0 && handle(work)) return
-    waiting.push(work)
+  function handleUnrepeated(work: () => void, key?: string): void {
+    const isFirst = waiting.length === 0
+    if (isFirst && handle(work)) return
+    if (key === undefined || !waiting.some((event) => event.key === key)) waiting.push({ work, key })
     if (waiting.length > MAX_WAITING) {
       waiting.shift()
       context().log.error({}, 'the storage fails for long: an event is lost')
     }
-    if (waiting.length > 1) handleWaiting()
+    if (!isFirst) handleWaiting()
   }
 
   /** Other events do not wait for these: events without a write are handled also on a full disk. */
@@ -90,7 +92,7 @@ export function createActor(context: () => Context, onHandled: () => void): Acto
     const events = waiting
     if (events.length === 0) return
     waiting = []
-    if (!handle(() => events.forEach(applyWaiting))) waiting = [...events, ...waiting]
+    if (!handle(() => events.forEach(({ work }) => applyWaiting(work)))) waiting = [...events, ...waiting]
   }
 
   /** An event that can never be applied must not hold up all later events. */

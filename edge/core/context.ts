@@ -133,8 +133,11 @@ export interface Context extends Omit<CoreOptions, 'openControllers' | 'images'>
    * effects. Returns false if the disk is full; then the transaction is rolled back.
    */
   handle: (work: () => void) => boolean
-  /** Handles an event that its source does not repeat. If the disk is full, the event waits in memory until it can be stored. */
-  handleUnrepeated: (work: () => void) => void
+  /**
+   * Handles an event that its source does not repeat. If the disk is full, the event waits in memory until it can be stored,
+   * once for each `key`.
+   */
+  handleUnrepeated: (work: () => void, key?: string) => void
 }
 
 /**

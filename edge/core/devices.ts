@@ -53,6 +53,8 @@ export interface FridgeState {
   isInherited: boolean
   /** The suspensions of the process until the readings of `meter`. */
   suspensions: number
+  /** When this process judged that the fridge must be shut off, in cloud time. The storage may have failed then. */
+  shutoffAt: number | undefined
   /** The value in degrees Celsius that the probe repeated for hours in an earlier process: its alarm is still open. */
   frozenAt: number | undefined
 }
@@ -293,5 +295,6 @@ export const unknownFridge = (): FridgeState => ({
   noted: 'never',
   isInherited: false,
   suspensions: 0,
+  shutoffAt: undefined,
   frozenAt: undefined,
 })

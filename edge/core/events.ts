@@ -62,36 +62,49 @@ export function controllerEventsOf(context: () => Context): ControllerEvents {
     onFirmware: (controller, about) => handle((context) => noteFirmware(context, controller, about)),
     onAnswered: (controller, request, why) =>
       context().handleUnrepeated(() => noteFirmwareAnswer(context(), controller, request, why)),
-    onDevice: (controller, event) => handle((context) => applyDeviceEvent(context, controller, event)),
+    onDevice(controller, event) {
+      const { layout, otherBoards } = context()
+      const otherBoard = otherBoards.get(controller)
+      if (layout.controllerOf(event.device) !== controller) noteMisplaced(context(), controller, event.device)
+      else if (otherBoard)
+        context().handle(() => noteDeviceOf(context(), controller, otherBoard, event.device))
+      else {
+        // Only a drop must be stored before it is acknowledged (SPEC §4).
+        if (event.drop !== undefined) handle((context) => noteLateDrop(context, event))
+        noteValues(context(), event)
+      }
+    },
   }
 }
 
 /**
- * Applies a device's report. A report of a device that belongs to another line is ignored: the lines are
- * mixed up. Its bins stay out of use, because the right devices of that line do not report. Reports from a
- * foreign controller are ignored too.
+ * Notes the values of a report in memory, at once and only once. A report that its controller must repeat until the disk
+ * has space would delay all later reports, and each copy would count as a new reading.
  */
-function applyDeviceEvent(context: Context, controller: string, event: DeviceEvent): void {
-  if (context.layout.controllerOf(event.device) !== controller) {
-    context.otherBoards.get(controller)?.reported.add(event.device)
-    setAlarm(
-      context,
-      'controller_foreign',
-      controllerSubject(controller),
-      true,
-      `${event.device} is on its line`,
-    )
-    return
-  }
-  const otherBoard = context.otherBoards.get(controller)
-  if (otherBoard) return noteDeviceOf(context, controller, otherBoard, event.device)
-  const bin = numberOf('bin', event.device)
-  const isMoved = context.state.operations
+function noteValues(context: Context, event: DeviceEvent): void {
+  const { state, devices, handle, handleUnrepeated } = context
+  const { device } = event
+  const bin = numberOf('bin', device)
+  const isMoved = state.operations
     .open()
-    .some((operation) => operation.device === event.device || (bin !== undefined && operation.bin === bin))
-  context.devices.note(event, isMoved)
-  settleMotionBySensor(context, event.device)
-  if (event.drop !== undefined) noteLateDrop(context, event)
+    .some((operation) => operation.device === device || (bin !== undefined && operation.bin === bin))
+  devices.note(event, isMoved)
+  const isUnknown = bin !== undefined && state.operations.unknown().some((each) => each.device === device)
+  if (!isUnknown) return void handle(() => {})
+  handleUnrepeated(() => settleMotionBySensor(context, device), `settle ${device}`)
+}
+
+/**
+ * A device of another line has reported: the lines are mixed up. Its report is ignored, and its bins stay out of use,
+ * because the right devices of that line do not report.
+ */
+function noteMisplaced(context: Context, controller: string, device: string): void {
+  context.otherBoards.get(controller)?.reported.add(device)
+  const detail = `${device} is on its line`
+  context.handleUnrepeated(
+    () => setAlarm(context, 'controller_foreign', controllerSubject(controller), true, detail),
+    `${detail}: ${controller}`,
+  )
 }
 
 /**

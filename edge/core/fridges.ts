@@ -106,6 +106,7 @@ function watchFridge(context: Context, number: number): number | undefined {
     },
     { ...settings, proofMs: maxAgeMs(context, number) },
   )
+  if (verdict.kind === 'shutoff' || hasColdGap(memory, settings.healthShutoffMs)) memory.shutoffAt ??= now
   if (verdict.kind === 'cold' && verdict.isProven) {
     memory.isInherited = false
     memory.provenAt = memory.meter.last!.at
@@ -114,7 +115,7 @@ function watchFridge(context: Context, number: number): number | undefined {
   const coldAt = lastColdAt(memory, row, now, nowMs)
   const warm_since =
     verdict.kind === 'cold' ? null : verdict.kind === 'unproven' ? (row?.warm_since ?? null) : coldAt
-  const shutoff_at = row?.shutoff_at ?? (verdict.kind === 'shutoff' ? now : null)
+  const shutoff_at = row?.shutoff_at ?? memory.shutoffAt ?? null
   // The proof is journaled from time to time, so that the next process can count from it.
   if (memory.noted !== 'lately' || row?.warm_since !== warm_since || row.shutoff_at !== shutoff_at) {
     memory.noted = 'lately'
@@ -134,7 +135,7 @@ function watchFridge(context: Context, number: number): number | undefined {
 function noteSuspension({ running }: Context, memory: FridgeState): void {
   const { suspensions } = running
   if (memory.suspensions === suspensions) return
-  const { meter, openSince, openedAt, unreadable, frozenAt } = memory
+  const { meter, openSince, openedAt, unreadable, frozenAt, shutoffAt } = memory
   const { same, moves, movedFrom } = meter
   Object.assign(memory, {
     ...unknownFridge(),
@@ -143,6 +144,7 @@ function noteSuspension({ running }: Context, memory: FridgeState): void {
     openedAt,
     unreadable,
     frozenAt,
+    shutoffAt,
     suspensions,
   } satisfies FridgeState)
 }
@@ -177,6 +179,13 @@ function lastColdAt(
   if (since !== undefined) return now - (nowMs - since)
   return row?.warm_since ?? row?.read_at ?? now
 }
+
+/**
+ * The current readings began too long after the last proof, and nothing was judged meanwhile: no transaction began, because
+ * the storage failed.
+ */
+const hasColdGap = ({ provenAt, meter: { run } }: FridgeState, healthShutoffMs: number): boolean =>
+  provenAt !== undefined && run !== undefined && run.since - provenAt >= healthShutoffMs
 
 const proofRules = ({ settings }: Context) => ({
   ...settings.proof,
@@ -315,6 +324,7 @@ export function confirmFridge({ state, devices, cloud, runtime }: Context, numbe
   if (row === undefined || row.shutoff_at === null) return false
   const memory = devices.fridge(number)
   memory.isInherited = false
+  memory.shutoffAt = undefined
   memory.provenAt = runtime.clock.monotonic()
   // Earlier readings no longer prove anything.
   memory.meter = { ...newThermometer, last: memory.meter.last, same: memory.meter.same }

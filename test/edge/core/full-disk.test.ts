@@ -1,9 +1,10 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { makeImage } from '../../../simulator/firmware/image.ts'
 import { uuid } from '../../support/uuid.ts'
 import { imageOf } from '../../world/firmware.ts'
 import { Crash, TestHub } from '../../world/hub.ts'
+import { config } from '../../world/hub-config.ts'
 
 const MINUTE = 60_000
 
@@ -266,6 +267,74 @@ test.each(['arrives while another program locks the journal', 'never arrives'])(
     expect(bench.runUntil(() => bench.phase(1) === 'ready', 5 * MINUTE)).toBe(true)
   },
 )
+
+describe.each([
+  ['on a full disk', fill],
+  ['while another program locks the journal', lock],
+])('the reports of devices %s', (_, fail) => {
+  test('a fridge that becomes warm is shown with its temperature, and is shut off when the storage works, even if it is cold again', () => {
+    const bench = TestHub.ready()
+    bench.isChecked = false
+    bench.run(5 * MINUTE)
+    // The alarm of the open door must be written, so that every event fails.
+    bench.core.unlockDoor('main', 10_000)
+    bench.room.act({ action: 'open_door', target: 'main' })
+    fail(bench)
+    const fault = bench.fault('warm_fridge', 'fridge-1')
+    bench.run(50 * MINUTE)
+    expect(bench.core.readings()[0]!.celsius).toBeGreaterThan(8)
+    bench.room.faults.clear(fault)
+    bench.run(30 * MINUTE)
+    expect(bench.core.readings()[0]!.celsius).toBeLessThan(8)
+    relieve(bench)
+    bench.run(MINUTE)
+    expect(bench.core.health().fridges[0]).toMatchObject({ shutoff: true })
+    expect(bench.core.confirmFridge(1)).toEqual({ ok: true })
+    bench.run(MINUTE)
+    expect(bench.core.health().fridges[0]).toMatchObject({ shutoff: false })
+  })
+
+  test('an order does not start by a report of its bin that is older than the last one', () => {
+    const bench = TestHub.ready()
+    bench.isChecked = false
+    bench.apply({ kind: 'config', config: { ...config, disabled_bins: [2] } })
+    bench.command({ name: 'open_bin', bin: 1 })
+    bench.run(5000)
+    bench.queue(1, { 4: 1 })
+    bench.run(5000)
+    fail(bench)
+    bench.room.act({ action: 'close_door', target: 'bin-1' })
+    bench.run(5000)
+    bench.fault('door_forced', 'bin-1')
+    bench.run(1000)
+    bench.room.act({ action: 'put_items', target: 'bin-1' })
+    bench.run(MINUTE)
+    relieve(bench)
+    bench.run(MINUTE)
+    expect(bench.dispenses()).toEqual([])
+  })
+
+  test('a report that settles a motion, or that shows mixed-up lines, is stored when the storage works', () => {
+    const bench = TestHub.ready()
+    bench.isChecked = false
+    const events = { ...bench.core.controllerEvents }
+    bench.core.controllerEvents.onResult = () => {}
+    bench.command({ name: 'open_bin', bin: 1 })
+    bench.run(500)
+    const operationId = bench.journal.prepare<[], string>('SELECT id FROM operations').pluck().get()!
+    events.onResult('bins', { operationId, state: 'forgotten', why: undefined, moved: true, drops: 0, ms: 0 })
+    expect(bench.core.unknownOperations()).toHaveLength(1)
+    fail(bench)
+    bench.run(MINUTE)
+    bench.core.controllerEvents.onDevice('cold', { device: 'bin-1', door: 'closed' })
+    bench.run(MINUTE)
+    expect(bench.core.health().bins[0]).toMatchObject({ door: 'open' })
+    relieve(bench)
+    bench.run(MINUTE)
+    expect(bench.core.unknownOperations()).toEqual([])
+    expect(bench.core.alarms()).toMatchObject([{ code: 'controller_foreign', subject: 'controller cold' }])
+  })
+})
 
 /** More commands than an order can need: the same step follows itself without end. */
 function expectFewCommands(bench: TestHub): void {
