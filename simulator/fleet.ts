@@ -10,6 +10,8 @@ import { createWireLog, type WireLog } from './wire-log.ts'
 export interface Station {
   hub: SimulatedHub
   wire: WireLog
+  /** Milliseconds since the Unix epoch: the log of a later start counts its entries from 1 again. */
+  startedAt: number
 }
 
 export interface FleetOptions {
@@ -50,7 +52,7 @@ export class Fleet {
     const storage = this.#options.storageOf(hubId)
     const hub = this.#options.make(hardware, storage, loaded)
     const wire = createWireLog(hub, this.#options.clock, this.#options.wireKept)
-    const station = { hub, wire }
+    const station = { hub, wire, startedAt: this.#options.clock.now() }
     if (loaded) this.#beginnings.set(hubId, loaded)
     // The entry comes before the slow mount, so that the hub cannot be added a second time.
     this.#stations.set(hubId, station)

@@ -36,6 +36,7 @@ export function summaryOf({ hub }: Station) {
 
 /**
  * Server-sent events. Each stream begins with `state`, the whole state; then it sends `changes` (`json-changes.ts`).
+ * `started_at` of a hub's state shows a restart, after which acts and wire are numbered from 1 again.
  * The stream of a hub also has `acts` and `wire`, the entries after the query's `acts` and `wire`. It has `gone` when
  * the hub was removed or reset.
  */
@@ -57,7 +58,7 @@ export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOpt
   )
   app.get('/api/hubs/:id/live', (c) => {
     const station = stationOf(c, stations)
-    const { hub, wire } = station
+    const { hub, wire, startedAt } = station
     const seen = { acts: numberOf(c, 'acts'), wire: numberOf(c, 'wire') }
     return follow(
       c,
@@ -65,7 +66,7 @@ export function liveRoutes(app: Hono, { stations, desk, clock, liveMs }: LiveOpt
         if (stations.get(hub.hardware.hubId) !== station) return undefined
         // The time differs at each poll and is not a change.
         const { time: _, ...state } = hub.state()
-        return state
+        return { ...state, started_at: startedAt }
       },
       () => {
         const acts = hub.actuations(seen.acts)

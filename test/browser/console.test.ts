@@ -27,15 +27,12 @@ const runtime = systemRuntime()
 let browser: Browser
 let server: Server
 let url: string
-let folder: string
-let fleet: Fleet
+let built: Awaited<ReturnType<typeof builtPage>>
+let simulator: ReturnType<typeof startSimulator>
 let station: Station
 
-beforeAll(async () => {
-  if (missing('chromium') !== undefined) return
-  const built = await builtPage('simulator')
-  folder = built.folder
-  fleet = new Fleet({
+function startSimulator() {
+  const fleet = new Fleet({
     clock: runtime.clock,
     wireKept: 1000,
     storageOf: () => memoryStorage(),
@@ -50,21 +47,29 @@ beforeAll(async () => {
     random: runtime.random,
     liveMs: 50,
   })
-  server = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }) as Server
+  return { fleet, app }
+}
+
+beforeAll(async () => {
+  if (missing('chromium') !== undefined) return
+  built = await builtPage('simulator')
+  simulator = startSimulator()
+  const fetch = (request: Request) => simulator.app.fetch(request)
+  server = serve({ fetch, hostname: '127.0.0.1', port: 0 }) as Server
   await new Promise((resolve) => void server.once('listening', resolve))
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   browser = await openBrowser()
 }, 120_000)
 
 beforeEach(async () => {
-  if (!fleet) return
-  await fleet.close()
-  station = await fleet.add(demoHub)
+  if (!simulator) return
+  await simulator.fleet.close()
+  station = await simulator.fleet.add(demoHub)
 })
 
 afterAll(async () => {
   await browser?.close()
-  await fleet?.close()
+  await simulator?.fleet.close()
   server?.closeAllConnections()
   server?.close()
 })
@@ -243,6 +248,33 @@ describe('the simulator’s console', () => {
     },
   )
 
+  browserTest('the held lines of one hub are not shown as lines of another hub', async () => {
+    await simulator.fleet.add({ ...demoHub, hubId: 2 })
+    const { page } = await visit()
+    await view(page, 'The wire')
+    station.hub.wires[0]!.toController('~0001 of hub 1')
+    await page.locator('[data-wire] li', { hasText: 'of hub 1' }).waitFor()
+    await page.click('button:text-is("Pause")')
+    await page.selectOption('header select', '2')
+    await page.waitForSelector('h2:text-is("Hub 2")')
+    await page.waitForSelector('button:text-is("Pause")')
+    expect(await page.locator('[data-wire] li', { hasText: 'of hub 1' }).count()).toBe(0)
+  })
+
+  browserTest('the lines of a simulator that has restarted are shown', async () => {
+    const { page } = await visit()
+    await view(page, 'The wire')
+    for (let line = 0; line < 20; line += 1) station.hub.wires[0]!.toController('~0001 before')
+    await page.locator('[data-wire] li', { hasText: 'before' }).first().waitFor()
+    await simulator.fleet.close()
+    simulator = startSimulator()
+    station = await simulator.fleet.add(demoHub)
+    server.closeAllConnections()
+    station.hub.wires[0]!.toController('~0001 after')
+    await page.locator('[data-wire] li', { hasText: 'after' }).waitFor()
+    expect(await page.locator('[data-wire] li', { hasText: 'before' }).count()).toBe(0)
+  })
+
   browserTest(
     'a session is recorded, edited, saved, listed and run, step by step, with the same motions',
     async () => {
@@ -302,17 +334,17 @@ describe('the simulator’s console', () => {
         await page.waitForSelector(`h2:text-is("Hub ${hub}")`)
         // A short touch removes nothing.
         if (hub === 20) await page.click(`[aria-label="Remove hub ${hub}"]`)
-        expect([...fleet.stations.keys()]).toContain(hub)
+        expect([...simulator.fleet.stations.keys()]).toContain(hub)
         await page.click(`[aria-label="Remove hub ${hub}"]`, { delay: 1300 })
         await page.waitForSelector('h2:text-is("Hub 1")')
-        expect([...fleet.stations.keys()]).not.toContain(hub)
+        expect([...simulator.fleet.stations.keys()]).not.toContain(hub)
       }
     },
   )
 
   browserTest('the files of the console are at most 120 kB as sent', async () => {
-    expect(weightOf(folder)).toBeGreaterThan(10_000)
-    expect(weightOf(folder)).toBeLessThanOrEqual(120_000)
+    expect(weightOf(built.folder)).toBeGreaterThan(10_000)
+    expect(weightOf(built.folder)).toBeLessThanOrEqual(120_000)
     await Promise.resolve()
   })
 })

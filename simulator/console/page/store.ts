@@ -71,16 +71,33 @@ function showWire(entries: readonly WireEntry[]): void {
   traffic.value = counts
 }
 
+/** Number of the start of a hub whose entries are shown: another hub, or the same one after a restart. */
+export const shownStart = signal(0)
+
+function forget(): void {
+  batch(() => {
+    acts.value = []
+    wire.value = []
+    arrived = []
+    traffic.value = new Map()
+    shownStart.value += 1
+  })
+}
+
 /** Selects a hub and reads everything that is stored about it. */
 export function open(id: number): void {
   live.peek()?.close()
   batch(() => {
     hubId.value = id
-    acts.value = []
-    wire.value = []
-    arrived = []
+    forget()
     hardware.value = null
+    let startedAt: number | undefined
     live.value = follow<LiveState>(`api/hubs/${id}/live`, {
+      state: (data) => {
+        const { started_at } = data as LiveState
+        if (startedAt !== undefined && startedAt !== started_at) forget()
+        startedAt = started_at
+      },
       // After a reconnection both begin again; known entries are skipped.
       acts: (data) => {
         const known = acts.value.at(-1)?.n ?? 0
@@ -114,7 +131,7 @@ effect(() => {
 })
 
 /** The state of a simulated hub without the time, which differs at each poll. */
-type LiveState = Omit<HubState, 'time'>
+type LiveState = Omit<HubState, 'time'> & { started_at: number }
 
 /** The picture of a simulated hub: its true state, whatever its sensors report. */
 function pictureOf(

@@ -1,11 +1,11 @@
-import { signal } from '@preact/signals'
+import { batch, effect, signal } from '@preact/signals'
 import { ArrowLeft, ArrowRight, Download, Pause, Play, Send } from 'lucide'
 import type { JSX } from 'preact'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { attempt } from '../../../protocol/ui/notices.tsx'
 import type { WireEntry } from '../../wire-entry.ts'
-import { ask, hubId, state, wire } from './store.ts'
+import { ask, hubId, shownStart, state, wire } from './store.ts'
 import { WireAxis } from './wire-axis.tsx'
 import { laneOf, newest, textOf, typeOf, waitsOf, type WireFilter } from './wire-reading.ts'
 
@@ -17,7 +17,17 @@ const spanMs = signal(30_000)
 const chosen = signal<number | null>(null)
 /** The entries at the time of `Pause`; null while the list continues. */
 const held = signal<readonly WireEntry[] | null>(null)
-const set = (change: Partial<WireFilter>): void => void (filter.value = { ...filter.value, ...change })
+const set = (change: Partial<WireFilter>): void => void (filter.value = { ...filter.peek(), ...change })
+
+/** A chosen line and held entries belong to one start of one hub. */
+effect(() => {
+  if (shownStart.value === 0) return
+  batch(() => {
+    held.value = null
+    chosen.value = null
+    set({ lane: '' })
+  })
+})
 
 function Bar({ lanes }: { lanes: readonly string[] }): JSX.Element {
   return (
