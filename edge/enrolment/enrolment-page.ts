@@ -41,22 +41,18 @@ export async function serveEnrolment(options: EnrolmentPageOptions): Promise<voi
     } catch (error) {
       return send(response, 422, page((error as Error).message))
     }
-    if (isBusy) return send(response, 409, page('An enrolment is in progress.'))
+    const form = new URLSearchParams(text)
+    const typed = { cloud: form.get('cloud') ?? '', code: form.get('code') ?? '' }
+    if (isBusy) return send(response, 409, page('An enrolment is in progress.', typed))
     isBusy = true
     try {
-      const form = new URLSearchParams(text)
-      const { hub_id, name } = await enrol({
-        cloud: form.get('cloud') ?? '',
-        code: form.get('code') ?? '',
-        ...place,
-        runtime,
-      })
+      const { hub_id, name } = await enrol({ ...typed, ...place, runtime })
       log.info({ hub: hub_id }, 'the board is enrolled')
       send(response, 200, page(`This is hub ${hub_id}, ${name}. It starts now.`))
       if (response.closed) enrolled()
       else response.once('close', enrolled)
     } catch (error) {
-      send(response, 422, page((error as Error).message))
+      send(response, 422, page((error as Error).message, typed))
     } finally {
       isBusy = false
     }
@@ -105,7 +101,8 @@ function send(response: ServerResponse, status: number, body: string): void {
 
 const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (one) => `&#${one.charCodeAt(0)};`)
 
-const page = (message = ''): string => `<!doctype html>
+/** `typed`: the values of a refused form, so that a person corrects them instead of typing them again. */
+const page = (message = '', typed = { cloud: '', code: '' }): string => `<!doctype html>
 <html lang="en">
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Enrol this hub</title>
@@ -118,9 +115,9 @@ const page = (message = ''): string => `<!doctype html>
 <p role="status">${escaped(message)}</p>
 <form method="post" action="/enroll">
   <label for="cloud">Address of the cloud</label>
-  <input id="cloud" name="cloud" type="url" required placeholder="https://larder.example">
+  <input id="cloud" name="cloud" type="url" required placeholder="https://larder.example" value="${escaped(typed.cloud)}">
   <label for="code">Claim code</label>
-  <input id="code" name="code" required maxlength="16" autocomplete="off" autocapitalize="characters">
+  <input id="code" name="code" required maxlength="16" autocomplete="off" autocapitalize="characters" value="${escaped(typed.code)}">
   <button>Enrol</button>
 </form>
 `

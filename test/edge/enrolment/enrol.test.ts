@@ -7,12 +7,15 @@ import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { enrol } from '../../../edge/enrolment/enrol.ts'
+import { serveEnrolment } from '../../../edge/enrolment/enrolment-page.ts'
 import { enrolmentFiles } from '../../../edge/enrolment/enrolment.ts'
 import { updateFiles } from '../../../edge/update/files.ts'
 import { DesiredStates } from '../../../edge/desired/desired-states.ts'
 import { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { demoHub } from '../../support/demo-hub.ts'
 import { makeAuthority } from '../../support/certificate.ts'
+import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
+import { silentLog } from '../../../protocol/model/log.ts'
 
 const answer = {
   hub_id: 1,
@@ -52,6 +55,7 @@ async function world(validity: { fromDay: number; toDay: number }, answers: (obj
   const cloud = `https://localhost:${(server.address() as AddressInfo).port}`
   return {
     requests,
+    cloud,
     store,
     paths: enrolmentFiles(store),
     enrol: (code = 'K7QM2XRA', mount = '') =>
@@ -81,6 +85,31 @@ test('a lost answer costs no code, because the board repeats the same request, a
   await expect(run('AAAAAAAA')).rejects.toThrow('invalid_claim_code')
   await run('AAAAAAAA')
   expect(requests[3]!.key).not.toBe(requests[2]!.key)
+})
+
+test('the form of the enrolment keeps the typed address and code after an error', async () => {
+  const refusal = { error: { code: 'invalid_claim_code', message: 'This claim code is not valid.' } }
+  const { cloud, store } = await world({ fromDay: -1, toDay: 90 }, [refusal, answer])
+  let url = ''
+  const ended = serveEnrolment({
+    local: { host: '127.0.0.1', port: 0, bounds: defaultLimits.http },
+    place: { store, hardware: undefined },
+    runtime: systemRuntime(),
+    log: { ...silentLog, warn: (fields) => void ({ url } = fields as { url: string }) },
+    notify: () => {},
+    watchdogMs: undefined,
+  })
+  await expect.poll(() => url).not.toBe('')
+  const submit = async (code: string): Promise<[number, string]> => {
+    const body = new URLSearchParams({ cloud, code })
+    const response = await fetch(`${url}/enroll`, { method: 'POST', body })
+    return [response.status, await response.text()]
+  }
+  const [status, form] = await submit('A"<b>')
+  expect(status).toBe(422)
+  expect([form.match(/value="[^"]*"/g)]).toEqual([[`value="${cloud}"`, 'value="A&#34;&#60;b&#62;"']])
+  expect((await submit('K7QM2XRA'))[0]).toBe(200)
+  await ended
 })
 
 test('a board that enrols at a cloud without releases no longer trusts the root of its former cloud', async () => {
