@@ -4,6 +4,7 @@ import type {
   AcceptanceStepView,
   StoredAcceptance,
 } from '../../../protocol/model/acceptance.ts'
+import { inOrder } from '../../../protocol/ui/in-order.ts'
 import { call } from '../../../protocol/ui/live.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { act, state, view } from './store.ts'
@@ -41,9 +42,10 @@ export const step = computed(() => {
   return steps.find(({ id }) => id === wanted) ?? steps.find((one) => verdictOf(one) === null) ?? steps.at(-1)
 })
 
+const takeAnswer = inOrder<Answer>((loaded) => void (answer.value = loaded))
 async function load(): Promise<void> {
   try {
-    answer.value = await call<Answer>('GET', 'api/acceptance')
+    await takeAnswer(call('GET', 'api/acceptance'))
   } catch (error) {
     say(causeOf(error), true)
   }
@@ -58,16 +60,17 @@ effect(() => {
   if (announced.value !== null) void load()
 })
 
+const takeOlder = inOrder<AcceptanceProtocol | null>((loaded) => void (older.value = loaded))
 export async function read(id: string | null): Promise<void> {
   try {
-    older.value = id === null ? null : await call<AcceptanceProtocol>('GET', `api/acceptance/${id}`)
+    await takeOlder(id === null ? Promise.resolve(null) : call('GET', `api/acceptance/${id}`))
   } catch (error) {
     say(causeOf(error), true)
   }
 }
 
 export const begin = (by: string, of: readonly string[], withUnassignedRows: boolean): Promise<boolean> => {
-  older.value = null
+  void read(null)
   chosen.value = null
   return act('Begin the acceptance', 'acceptance/begin', {
     by,
