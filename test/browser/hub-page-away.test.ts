@@ -45,6 +45,18 @@ describe('the page of a hub that is away', () => {
     60_000,
   )
 
+  browserTest('a logout that did not reach the hub is reported, and the login stays', async () => {
+    const { page, problems } = await served.visit()
+    await page.route('**/api/logout', (route) => route.abort())
+    await page.click('[aria-label="Log out"]')
+    await page.waitForSelector('[data-notice=bad]:has-text("You are still logged in.")')
+    expect(await page.locator('[data-device="bin-1"]').count()).toBe(1)
+    expect(problems.filter((one) => !one.includes('ERR_FAILED'))).toEqual([])
+    await page.unroute('**/api/logout')
+    await page.click('[aria-label="Log out"]')
+    await page.waitForSelector('input[name=token]')
+  })
+
   browserTest('a count without an answer delays later counts only until its time limit', async () => {
     const page = await visitInHaste(served.url)
     let isLost = false

@@ -156,8 +156,12 @@ export async function signIn(secret: string, name = ''): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
-  await call('POST', 'api/logout')
-  leave()
+  try {
+    await call('POST', 'api/logout')
+    leave()
+  } catch (error) {
+    say(`You are still logged in. ${causeOf(error)}`, true)
+  }
 }
 
 /**
