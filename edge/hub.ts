@@ -9,7 +9,7 @@ import type { CoreDesired, DesiredStates } from './desired/desired-states.ts'
 import { createControllers, type Controllers } from './hardware/controllers.ts'
 import { createInbox } from './journal/inbox.ts'
 import { JournalOutbox, type Outbox } from './journal/outbox.ts'
-import type { HubSettings } from '../protocol/settings/hub-limits.ts'
+import { coreOf, type HubSettings } from '../protocol/settings/hub-limits.ts'
 import { Sync } from './sync/sync.ts'
 
 /** The options of the core, and what the hub's other parts need. */
@@ -54,7 +54,7 @@ export function createHub(options: HubOptions): Hub {
   const core: HubCore = createCore({
     ...forCore,
     software,
-    settings: settings.core,
+    settings: coreOf(settings),
     outbox,
     resetInbox() {
       inbox.reset()

@@ -20,10 +20,9 @@ export interface BinState {
   sent: string | undefined
   /** On the monotonic clock: start of the time without a known position of door or lift. */
   unsureSince: number | undefined
-  /**
-   * On the monotonic clock: start of the current uninterrupted emptiness. It is in the future while the emptiness is
-   * not credible yet.
-   */
+  /** Its door or lift has reported a motion since `sent`. */
+  hasMoved: boolean
+  /** On the monotonic clock: start of the current uninterrupted emptiness. */
   emptySince: number | undefined
 }
 
@@ -75,7 +74,7 @@ export interface OtherBoard {
 
 type DeviceSettings = Pick<
   CoreSettings,
-  'steadyMs' | 'silentMs' | 'probe' | 'fridgeUnreadableMs' | 'fridgeUnreadableOldMs' | keyof SteadyRules
+  'steadyMs' | 'probe' | 'fridgeUnreadableMs' | 'fridgeUnreadableOldMs' | keyof SteadyRules
 >
 
 /** Firmware before this version of the serial protocol reports a temperature only when it changes. */
@@ -190,7 +189,7 @@ export class Devices {
   /** Notes the operation that was sent to the device. */
   sent(device: string, operationId: string): void {
     const bin = this.#binOf(device)
-    if (bin) bin.sent = operationId
+    if (bin) Object.assign(bin, { sent: operationId, hasMoved: false })
   }
 
   /** `isMoved`: an operation moves the device or drops a unit into it, so a change needs no debouncing. */
@@ -229,18 +228,14 @@ export class Devices {
     // content.
     if (occupied !== undefined)
       bin.steady.occupied.note(occupied, now, isMoved || (door ?? bin.door) !== 'closed')
-    const wasClosed = bin.door === 'closed' && !isMotion
+    bin.hasMoved ||= door === 'moving' || lift === 'moving'
     bin.door = door ?? bin.door
     bin.lift = lift ?? bin.lift
     bin.hasReported ||= door !== undefined
     const isUnsure = bin.door === 'unknown' || bin.lift === 'unknown'
     bin.unsureSince = isUnsure ? (bin.unsureSince ?? now) : undefined
     if (occupied === undefined) return
-    // Units do not leave a closed bin, so the light barrier flickers. Its opposite report may be lost while the line
-    // falls silent: the emptiness counts only after the time in which the hub notices a silent line.
-    const isDoubtful = bin.occupied === true && wasClosed && bin.door === 'closed'
-    if (occupied) bin.emptySince = undefined
-    else bin.emptySince ??= isDoubtful ? now + this.#settings.silentMs : now
+    bin.emptySince = occupied ? undefined : (bin.emptySince ?? now)
     bin.occupied = occupied
   }
 
@@ -278,6 +273,7 @@ const unknownBin = (rules: SteadyRules): BinState => ({
   lift: 'unknown',
   hasReported: false,
   sent: undefined,
+  hasMoved: false,
   unsureSince: undefined,
   occupied: undefined,
   emptySince: undefined,

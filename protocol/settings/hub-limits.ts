@@ -62,6 +62,11 @@ export const coreSettings = {
   closeAfterEmptyMs: duration(3000, 'Time after a bin was emptied at which its door closes.'),
   /** A bin counts as emptied when its sensor has reported it for this time (bounce). */
   emptyDebounceMs: 500,
+  /**
+   * Another order uses a bin after this time of continuous emptiness: the hub notices a silent line within this time
+   * (`coreOf`).
+   */
+  emptyProofMs: 5000,
   /** Switches bounce: while they are silent for less than this, their last value holds. */
   binUnsureMs: duration(500, "Time without a position of a bin's door after which it counts as open."),
   binFaultTries: wholeNumber(
@@ -373,3 +378,9 @@ export const hubSettings = {
 
 export type HubSettings = SettingsOf<typeof hubSettings>
 export const defaultHubSettings: HubSettings = defaultsOf(hubSettings)
+
+/** The settings of decisions, which follow those of the serial lines. */
+export function coreOf({ core, links }: Pick<HubSettings, 'core' | 'links'>): CoreSettings {
+  const noticedMs = links.silentMs + links.pingMs + core.emptyDebounceMs
+  return { ...core, emptyProofMs: Math.max(core.emptyProofMs, noticedMs) }
+}

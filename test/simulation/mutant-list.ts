@@ -68,8 +68,8 @@ export const mutants: readonly Mutant[] = [
     'a bin with left units is given to the next order',
     patch(
       'edge/core/bins/bin.ts',
-      "  bin.door === 'closed' &&\n  bin.occupied === false\n",
-      "  bin.door === 'closed'\n",
+      'isAvailable(bin) && bin.provenEmptyInMs === 0',
+      'isAvailable({ ...bin, occupied: false })',
     ),
     patch(
       'edge/core/bins/bin.ts',

@@ -107,7 +107,7 @@ export class TestHub {
     const bench = new TestHub(seed, versions)
     bench.begin()
     bench.apply(bench.snapshot())
-    bench.run(2000)
+    bench.run(defaultCoreSettings.emptyProofMs + 1000)
     return bench
   }
 

@@ -22,13 +22,14 @@ export interface BinView {
   settlesMs: number | undefined
   /** Milliseconds until a door with an unknown position counts as open. */
   unsureMs: number
-  /** Undefined if it is not known, or if the bin is empty by a report that is not credible yet. */
   occupied: boolean | undefined
-  /**
-   * Milliseconds of continuous emptiness; undefined if the bin is not known to be empty. Negative: the milliseconds
-   * until such a report is credible.
-   */
+  /** Milliseconds of continuous emptiness; undefined if the bin is not known to be empty. */
   emptyForMs: number | undefined
+  /**
+   * Milliseconds until its emptiness is proven, so that another order may use it; undefined if it is not known to be
+   * empty. A light barrier may flicker while the line falls silent, and a unit may hang above the bin.
+   */
+  provenEmptyInMs: number | undefined
   /** A door or lift operation is open. */
   moving: boolean
   /** A dispense into the bin is open. */
@@ -68,7 +69,7 @@ export function doorToClose(
 /** No part of the bin may move: it is moving, or a unit falls into it. */
 export const isBusy = (bin: Pick<BinView, 'moving' | 'receiving'>): boolean => bin.moving || bin.receiving
 
-/** Whether a new order may use the bin: enabled, healthy, empty, closed and not held by an order. */
+/** Whether a unit may be tested into the bin: enabled, healthy, empty, closed and not held by an order. */
 export const isAvailable = (bin: BinView): boolean =>
   bin.orderId === null &&
   bin.enabled &&
@@ -77,6 +78,9 @@ export const isAvailable = (bin: BinView): boolean =>
   !isBusy(bin) &&
   bin.door === 'closed' &&
   bin.occupied === false
+
+/** Whether a new order may use the bin. */
+export const isFree = (bin: BinView): boolean => isAvailable(bin) && bin.provenEmptyInMs === 0
 
 /** Whether units may fall into the bin. Units must not fall past an open door or onto a raised lift. */
 export const isPrepared = (bin: BinView): boolean =>
@@ -126,11 +130,28 @@ function steadyOf({ steady }: BinState, now: number): Pick<BinView, 'reported' |
   }
 }
 
+/** Its controller is silent, and has ended the motion by itself long ago (I7). Its result will still be read. */
+const isOver = (
+  { devices, cloud, settings }: Context,
+  { controller, intent_at, max_ms }: OperationRow,
+): boolean =>
+  !devices.isUp(controller) && cloud.now() - cloud.countedFrom(intent_at) > max_ms + settings.queryAfterMs
+
+/** Milliseconds in which the unit of a dispense with unknown outcome may still hang in its cabinet, and fall. */
+export function hangingMs({ settings, cloud }: Context, unknown: OperationRow): number {
+  if (unknown.action !== 'dispense' || unknown.ended_at === null) return 0
+  return Math.min(
+    settings.lateDropMs,
+    cloud.countedFrom(unknown.ended_at) + settings.lateDropMs - cloud.now(),
+  )
+}
+
 /** All bins as decisions see them. */
 export function viewBins(context: Context): BinView[] {
   const { state, layout, devices, runtime, settings } = context
   const disabled = [...(state.facts.config()?.disabled_bins ?? []), ...state.facts.get('held').bins]
   const open = state.operations.open()
+  const unknown = state.operations.unknown()
   // An acceptance that was never ended must not affect customers after orders are taken again.
   const attended = state.facts.get('held').orders && state.acceptances.open() !== undefined
   const now = runtime.clock.monotonic()
@@ -141,6 +162,12 @@ export function viewBins(context: Context): BinView[] {
     const order = row.order_id === null ? undefined : state.orders.find(row.order_id)
     const units = order ? state.orders.units(order.id).filter((unit) => unit.bin === row.number) : []
     const emptyForMs = since(reported.emptySince)
+    const hanging = unknown.filter((operation) => operation.bin === row.number)
+    const unprovenMs = Math.max(
+      0,
+      settings.emptyProofMs - (emptyForMs ?? 0),
+      ...hanging.map((operation) => hangingMs(context, operation)),
+    )
     return {
       number,
       capacity,
@@ -150,10 +177,14 @@ export function viewBins(context: Context): BinView[] {
       lift: reported.lift,
       ...steadyOf(reported, now),
       unsureMs: settings.binUnsureMs - (since(reported.unsureSince) ?? 0),
-      occupied: emptyForMs !== undefined && emptyForMs < 0 ? undefined : reported.occupied,
+      occupied: reported.occupied,
       emptyForMs,
+      provenEmptyInMs: emptyForMs === undefined ? undefined : unprovenMs,
       moving: open.some((operation) => operation.device === device),
-      receiving: open.some((operation) => operation.action === 'dispense' && operation.bin === row.number),
+      receiving: open.some(
+        (operation) =>
+          operation.action === 'dispense' && operation.bin === row.number && !isOver(context, operation),
+      ),
       orderId: row.order_id,
       phase: order?.phase,
       opened: row.opened,
@@ -233,8 +264,8 @@ function opened(bin: BinView): Step | Wait {
  * person, unless the hub opened it as a trial.
  */
 function healed(bin: BinView, { binTries }: BinTimes): Step | Wait {
-  if (bin.emptyForMs !== undefined && bin.emptyForMs < 0) return wait(-bin.emptyForMs)
-  if (bin.occupied !== false || bin.failures >= binTries) return wait()
+  if (bin.provenEmptyInMs !== 0) return wait(bin.provenEmptyInMs)
+  if (bin.failures >= binTries) return wait()
   if (bin.door === 'unknown' || (bin.door === 'open' && bin.onTrial)) {
     const door = doorToClose(bin)
     return door.kind === 'unsure' ? wait(door.ms) : move(bin, 'close_door')
@@ -267,7 +298,8 @@ function clear(bin: BinView, { emptyDebounceMs }: BinTimes): Step | Wait {
   if (bin.filled > 0 && !bin.opened) return wait()
   const leftMs = emptyDebounceMs - bin.emptyForMs
   if (leftMs > 0) return wait(leftMs)
-  return bin.lift === 'down' ? { kind: 'release', bin: bin.number } : move(bin, 'lower_lift')
+  if (bin.lift !== 'down') return move(bin, 'lower_lift')
+  return bin.provenEmptyInMs ? wait(bin.provenEmptyInMs) : { kind: 'release', bin: bin.number }
 }
 
 /** The final position of each motion. */
@@ -289,7 +321,10 @@ export function noteMotionSucceeded(context: Context, operation: OperationRow): 
   const { state, devices } = context
   const number = numberOf('bin', operation.device)
   if (number === undefined || operation.action === 'dispense') return
-  if (devices.bin(number).sent === operation.id)
+  const { sent, hasMoved, door, lift } = devices.bin(number)
+  const stands = operation.action.endsWith('door') ? door : lift
+  // A later report may have come first: its part has moved since.
+  if (sent === operation.id && (stands === 'moving' || !hasMoved))
     devices.note({ device: operation.device, ...goals[operation.action] }, true)
   devices.endRest(operation.device)
   const bin = rowOf(context, operation)

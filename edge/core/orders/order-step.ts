@@ -1,4 +1,4 @@
-import { isAvailable, isBusy, isServing, type BinView, doorToClose, isPrepared } from '../bins/bin.ts'
+import { isFree, isBusy, isServing, type BinView, doorToClose, isPrepared } from '../bins/bin.ts'
 import type { OrderView, OrderWorld, UnitView } from './order-view.ts'
 import { firstOf, wait, type Step, type Wait } from '../step.ts'
 
@@ -69,9 +69,7 @@ export function chooseBins(order: OrderView, world: OrderWorld): number[] | unde
   )
   const rank = (bin: BinView): number =>
     bin.number === order.reservedBin ? 0 : reserved.has(bin.number) ? 2 : 1
-  const available = world.bins
-    .filter(isAvailable)
-    .toSorted((a, b) => rank(a) - rank(b) || a.number - b.number)
+  const available = world.bins.filter(isFree).toSorted((a, b) => rank(a) - rank(b) || a.number - b.number)
   const serving = world.bins.filter(isServing).reduce((sum, bin) => sum + bin.capacity, 0)
   const units = order.units.filter((unit) => unit.state !== 'short')
   const needed = Math.min(units.length, serving)
@@ -164,7 +162,7 @@ function* dispensing(order: OrderView, held: readonly BinView[], world: OrderWor
   const useful = held.filter((bin) => !bin.isFaulty && bin.taken < bin.capacity)
   const space = useful.reduce((sum, bin) => sum + bin.capacity - bin.taken, 0)
   if (space < waiting.length) {
-    const further = world.bins.find(isAvailable)
+    const further = world.bins.find(isFree)
     if (further) yield { kind: 'hold', orderId: order.id, bin: further.number }
     // Units that already lie in bins do not wait for a bin that may never become free.
     if (space === 0 && held.some((bin) => bin.taken > 0)) yield shortOf(order, waiting[0]!)

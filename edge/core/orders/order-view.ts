@@ -9,7 +9,7 @@ import {
   type UnitState,
 } from '../../journal/tables.ts'
 import type { CoreSettings } from '../../../protocol/settings/hub-limits.ts'
-import type { BinView } from '../bins/bin.ts'
+import { hangingMs, type BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
 import { cabinetDevice, placeOf } from '../layout.ts'
 import { unprovenFridges } from '../fridges.ts'
@@ -126,7 +126,7 @@ function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
     },
     get settlingMs() {
       const mine = now.unknown.filter((operation) => operation.order_id === order.id)
-      return Math.max(0, ...mine.map((operation) => hangingMs(context, operation, operation.device)))
+      return Math.max(0, ...mine.map((operation) => hangingMs(context, operation)))
     },
     accounted: now.accounted,
   }
@@ -173,7 +173,7 @@ function viewFacings(context: Context, productId: number, { open, unknown, block
       busy: open.some((operation) => operation.device === device),
       restMs: Math.max(
         context.devices.restMs(device),
-        ...unknown.map((each) => hangingMs(context, each, device)),
+        ...unknown.filter((each) => each.device === device).map((each) => hangingMs(context, each)),
       ),
     }
   })
@@ -194,15 +194,6 @@ function cabinetsAjar({ layout, doors }: Context): Set<number> {
     layout.fridgeDoors.flatMap((behind) =>
       fridgeSides.filter((side) => isAjar(fridgeDoor(behind.fridge, side))).map((side) => behind[side]),
     ),
-  )
-}
-
-/** Milliseconds in which the unit of a dispense with unknown outcome may still hang in this cabinet, and fall. */
-function hangingMs({ settings, cloud }: Context, unknown: OperationRow, device: string): number {
-  if (unknown.device !== device || unknown.action !== 'dispense' || unknown.ended_at === null) return 0
-  return Math.min(
-    settings.lateDropMs,
-    cloud.countedFrom(unknown.ended_at) + settings.lateDropMs - cloud.now(),
   )
 }
 

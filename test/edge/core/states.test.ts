@@ -195,35 +195,6 @@ test('a bin with left units is reported as such until it is emptied and closed',
   expect(alarms(bench)).toContain('bin_blocked bin 1 false')
 })
 
-test('an order does not start in a bin with left units while its light barrier flickers, even if the line falls silent at an empty reading', () => {
-  const bench = TestHub.ready()
-  const fault = bench.fault('missed_drop', 'cabinet-1')
-  bench.queue(1, { 3: 1 })
-  bench.runUntil(() => settled(bench))
-  bench.room.faults.clear(fault)
-  const before = bench.dispenses().length
-  bench.fault('blinking_contact', 'bin-1', { for_ms: 60_000 })
-  bench.run(100)
-  bench.fault('silent_port', 'bins', { for_ms: 60_000 })
-  bench.run(600)
-  bench.queue(2, { 4: 1 })
-  bench.run(30_000)
-  const later = bench.dispenses().slice(before)
-  expect(later.map(({ detail }) => detail['bin'])).toEqual([2])
-})
-
-test('an order starts in a free bin 5 s after the last flicker of its light barrier', () => {
-  const bench = TestHub.ready()
-  bench.apply({ kind: 'config', config: { ...config, disabled_bins: [2] } })
-  bench.fault('blinking_contact', 'bin-1', { for_ms: 1000 })
-  bench.run(1300)
-  bench.queue(1, { 4: 1 })
-  bench.run(3500)
-  expect(bench.phase(1)).toBe('queued')
-  bench.run(1000)
-  expect(bench.phase(1)).toBe('preparing')
-})
-
 test('a bin with a failed motion is faulty, and the hub tests automatically whether it moves again', () => {
   const bench = TestHub.ready()
   const fault = bench.fault('jam', 'bin-1')

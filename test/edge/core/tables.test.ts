@@ -48,6 +48,7 @@ const bin: fc.Arbitrary<BinView> = fc
     number: 1,
     capacity: 4,
     emptyForMs: rest.occupied === false ? emptyMs : undefined,
+    provenEmptyInMs: rest.occupied === false ? Math.max(0, 5000 - emptyMs) : undefined,
     orderId: rest.phase === undefined ? null : uuid(5),
     fault: rest.failures > 0 ? `${part}:jam` : null,
     isFaulty: rest.failures >= 3,
