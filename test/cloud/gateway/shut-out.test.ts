@@ -17,7 +17,7 @@ import { seedHub } from '../../world/seeds.ts'
 import { alarm } from '../../world/scripted-hub.ts'
 import { uuid } from '../../support/uuid.ts'
 
-test('the cloud applies nothing from the open session of a hub whose certificate was revoked, and leaves the session', async () => {
+test('the cloud applies nothing from the open session of a hub with a revoked certificate, and leaves the session', async () => {
   const { world, cloud, hub } = await World.connected()
   const { db, runtime } = cloud.context
   const seen = async () => ({
@@ -60,7 +60,7 @@ test('the cloud applies nothing from the open session of a hub whose certificate
   expect((await seen()).alarms).toEqual(['before', 'after'])
 })
 
-test('a hub whose certificate is revoked is offline and accepts no order at once, and sells again after its next hello', async () => {
+test('a hub with a revoked certificate is offline and accepts no order at once, and sells again after its next hello', async () => {
   const { world, cloud, hub } = await World.connected()
   const { db, runtime } = cloud.context
   hub.heartbeat()
@@ -85,7 +85,7 @@ test('a hub whose certificate is revoked is offline and accepts no order at once
   expect(await state()).toEqual({ online: true, connected: true, acceptingOrders: true })
 })
 
-test('a hub whose certificate was revoked receives no command and no entry before its next heartbeat', async () => {
+test('a hub with a revoked certificate receives no command and no entry before its next heartbeat', async () => {
   const { world, cloud, hub } = await World.connected()
   const { db, runtime } = cloud.context
   const cancel = (order: number) =>

@@ -106,7 +106,7 @@ test('a unit that drops late, while another row is already dispensing it, is del
   expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1, doubtful: 0 }])
 })
 
-test('a person resolves an operation that no other evidence can resolve', () => {
+test('a person resolves an operation that evidence cannot resolve', () => {
   const bench = TestHub.ready()
   bench.fault('missed_drop', 'cabinet-1')
   bench.queue(1, { 3: 1 })

@@ -86,7 +86,7 @@ describe('units of an order do not fall onto a unit that was left in a bin, whos
   })
 })
 
-test('an order does not start in a free bin with an item of a person, whose light barrier flickers', () => {
+test('an order does not start in a free bin with an item of a person and a flickering light barrier', () => {
   const bench = withOneBin()
   bench.command({ name: 'open_bin', bin: 1 })
   bench.run(3000)
@@ -150,7 +150,7 @@ test('the unit of a test that hangs above a bin does not fall among the units of
   expect([bench.phase(1), contentsOf(bench, 1).length]).toEqual(['queued', 1])
 })
 
-test('the test of a row whose line dies keeps its bin no longer than its motor can turn', () => {
+test('the test of a row keeps its bin no longer than its motor can turn, also if its line dies', () => {
   const controllers = simulatedHardware.controllers.flatMap((each) =>
     each.id === 'vending'
       ? [

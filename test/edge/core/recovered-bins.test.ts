@@ -28,7 +28,7 @@ function opensFor(bench: TestHub, order: number, bins: number[]): boolean {
   return results.some(({ outcome }) => outcome === 'executed')
 }
 
-test('a recovering order keeps its bin, so an order that becomes ready meanwhile gets another bin', () => {
+test('a recovering order keeps its bin, so an order that becomes ready before it gets another bin', () => {
   const bench = new TestHub(1, undefined, twoVending)
   bench.begin()
   const begun = bench.snapshot() as Snapshot

@@ -190,7 +190,7 @@ test.each(lists.flatMap((file) => failures.map((each) => ({ file, ...each }))))(
   },
 )
 
-test('a hub whose trusted root is damaged refuses every list', async () => {
+test('a hub with a damaged trusted root refuses every list', async () => {
   const { add, fetch, root } = await world()
   add(V1)
   writeFileSync(root, '{"signed": {"_type": "ro')

@@ -174,7 +174,7 @@ test('a link that is not durable is put back before the service starts', async (
   expect(hub.ran).toEqual([OLD])
 })
 
-test('a hub whose state cannot be written serves, and no later attempt stops it', async () => {
+test('a hub that cannot write its state serves, and no later attempt stops it', async () => {
   const hub = updateBoard()
   const { state, service } = hub.world
   const [write, stop] = [state.write.bind(state), service.stop.bind(service)]

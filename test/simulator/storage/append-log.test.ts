@@ -46,7 +46,7 @@ test('an append log cuts off a half-written entry after a kill, and the next ent
   expect(readFileSync(path, 'utf8')).toBe('{"name":"jalapeño"}\n{"name":"whole"}\n')
 })
 
-test('an append to a closed log fails, and writes to no other file', () => {
+test('an append to a closed log fails, and writes to no file', () => {
   const storage = folderStorage(folder)
   const log = storage.open<string>('one')
   storage.close()
