@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { endSessionsOf } from '../../cloud/platform/credentials/sessions.ts'
 import type { PageAssets } from '../../protocol/page-assets.ts'
 import { type Browser, builtPage, openBrowser } from '../support/browser.ts'
 import { missing, service } from '../support/services.ts'
@@ -159,6 +160,37 @@ describe('acts in the owner’s console', () => {
       await page.unroute(/\/session$/)
       await page.getByRole('button', { name: 'Sign out' }).click()
       await page.getByRole('heading', { name: 'Larder console' }).waitFor()
+    },
+    TEST_MS,
+  )
+
+  browserTest(
+    'a person who signs in again after the session has ended finds what was typed, and another person does not',
+    async () => {
+      const page = await signIn('/deals')
+      const card = page.locator('[data-card="new"]')
+      await card.getByLabel('Name').fill('Winter week')
+      const signInAgain = async (as: string): Promise<void> => {
+        await endSessionsOf(at.shop.context.db.kysely, 'demo-owner')
+        await page.getByText('Your session has ended.').waitFor()
+        const opened = page.context().waitForEvent('page')
+        await page.getByRole('link', { name: 'Sign in' }).click()
+        const tab = await opened
+        await tab.getByRole('button', { name: as }).click()
+        await tab.locator('main h1').waitFor()
+        await tab.close()
+        await page.getByRole('heading', { name: 'Deals' }).waitFor()
+      }
+      await signInAgain('Owner')
+      expect(await card.getByLabel('Name').inputValue()).toBe('Winter week')
+      await card.getByLabel('Percent off').fill('15')
+      await card.getByRole('button', { name: 'Create' }).click()
+      await page.getByText('Create “Winter week”: done.').waitFor()
+
+      await card.getByLabel('Name').fill('Secret plan')
+      await signInAgain('Analyst')
+      expect(await page.getByText('Winter week').count()).toBe(1)
+      expect(await card.getByLabel('Name').count()).toBe(0)
     },
     TEST_MS,
   )

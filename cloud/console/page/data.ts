@@ -3,7 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { pause } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { oneAtATime } from './one-at-a-time.ts'
-import { AskError, awaySince, can, client, session } from './session.ts'
+import { AskError, awaySince, can, client, hasExpired, isSignedIn, session } from './session.ts'
+import { rejoin } from './sign-in.ts'
 
 /** Grows when shown data may be old: at an event, at intervals, and after an action. */
 const beat = signal(0)
@@ -24,7 +25,7 @@ const GATHER_MS = 1_000
 /** Readings that seldom change, by their names. */
 const kept = new Map<string, { readAt: number; data: Promise<unknown> }>()
 const KEPT_MS = 60_000
-session.subscribe(() => kept.clear())
+session.subscribe(refresh)
 
 /** Data that several parts of the console need and that seldom changes: they share one reading a minute. */
 export function keep<T>(name: string, load: () => Promise<T>): Promise<T> {
@@ -39,7 +40,9 @@ export function keep<T>(name: string, load: () => Promise<T>): Promise<T> {
 async function beatAtIntervals(): Promise<never> {
   for (;;) {
     await pause(awaySince.value === null ? INTERVAL_MS : AWAY_MS)
-    if (!document.hidden && session.value) readAgain()
+    if (document.hidden) continue
+    if (hasExpired.value) await rejoin()
+    else if (session.value) readAgain()
   }
 }
 
@@ -51,7 +54,7 @@ async function followEvents(): Promise<void> {
     const end = (): void => void (document.hidden && stop.abort())
     document.addEventListener('visibilitychange', end)
     try {
-      if (!document.hidden && session.value && can('events:read'))
+      if (!document.hidden && isSignedIn() && can('events:read'))
         for await (const _ of client.live('GET /owners/events/stream', { signal: stop.signal })) {
           if (isGathering) continue
           isGathering = true
@@ -70,7 +73,11 @@ async function followEvents(): Promise<void> {
 
 /** Keeps the shown data current. */
 export function keepCurrent(): void {
-  document.addEventListener('visibilitychange', () => void (!document.hidden && readAgain()))
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) return
+    if (hasExpired.value) void rejoin()
+    else readAgain()
+  })
   void beatAtIntervals()
   void followEvents()
 }

@@ -38,7 +38,7 @@ import { InvitationPage, SignIn } from './passkey.tsx'
 import { KeysPage, PeoplePage } from './people.tsx'
 import { PlanogramPage } from './planogram.tsx'
 import { SalesPage } from './sales.tsx'
-import { awaySince, can, session } from './session.ts'
+import { awaySince, can, hasExpired, isSignedIn, session } from './session.ts'
 import { enter, signOut } from './sign-in.ts'
 import { TodayPage } from './today.tsx'
 import { WebhooksPage } from './webhooks.tsx'
@@ -120,7 +120,7 @@ function Header(): JSX.Element {
   const away = awaySince.value
   return (
     <header class="sticky top-0 z-10 flex items-center bg-base-100 border-b border-base-300 gap-2 px-3 min-h-14">
-      {session.value && (
+      {isSignedIn() && (
         <details
           class="dropdown lg:hidden"
           onClick={({ currentTarget, target }) => {
@@ -138,7 +138,7 @@ function Header(): JSX.Element {
       <p class="font-semibold flex items-center gap-2 grow min-w-0">
         <Icon icon={PackageOpen} /> <span class={away === null ? '' : 'hidden sm:inline'}>Larder</span>
       </p>
-      {session.value && (
+      {isSignedIn() && (
         <>
           <span
             class="text-sm flex items-center gap-1 whitespace-nowrap"
@@ -148,11 +148,11 @@ function Header(): JSX.Element {
             <span class={`status ${away === null ? 'status-success' : 'status-error'}`} />
             {away === null ? 'live' : `away since ${away}`}
           </span>
-          <span class="text-sm quiet hidden sm:inline">{session.value.name ?? session.value.email}</span>
+          <span class="text-sm quiet hidden sm:inline">{session.value!.name ?? session.value!.email}</span>
         </>
       )}
       <ThemeButton />
-      {session.value && (
+      {isSignedIn() && (
         <button class="btn btn-ghost btn-square btn-sm" aria-label="Sign out" onClick={() => void leave()}>
           <Icon icon={LogOut} />
         </button>
@@ -179,6 +179,7 @@ function Content(): JSX.Element {
 function Page(): JSX.Element {
   const { path } = address.value
   const isInvited = path === '/invitation'
+  const person = session.value
   if (path === '/contact')
     return (
       <div class="min-h-screen bg-base-200 text-base-content">
@@ -190,17 +191,21 @@ function Page(): JSX.Element {
   return (
     <div class="min-h-screen bg-base-200 text-base-content" onKeyDown={ignoreHeldEnter}>
       <Header />
-      {session.value && !isInvited ? (
-        <div class="mx-auto max-w-[100rem] lg:grid lg:grid-cols-[13rem_minmax(0,1fr)] items-start">
-          <nav class="hidden lg:block sticky top-14 p-2" aria-label="Pages">
-            <Navigation />
-          </nav>
-          <main class="p-3 min-w-0">
-            <Content />
-          </main>
+      {(isInvited || !isSignedIn()) && (
+        <main class="p-3">{isInvited ? <InvitationPage /> : session.value !== undefined && <SignIn />}</main>
+      )}
+      {person && !isInvited && (
+        // Typed texts stay when the session ends. Another person gets a new page.
+        <div key={`${person.email} ${person.name}`} hidden={hasExpired.value}>
+          <div class="mx-auto max-w-[100rem] lg:grid lg:grid-cols-[13rem_minmax(0,1fr)] items-start">
+            <nav class="hidden lg:block sticky top-14 p-2" aria-label="Pages">
+              <Navigation />
+            </nav>
+            <main class="p-3 min-w-0">
+              <Content />
+            </main>
+          </div>
         </div>
-      ) : (
-        <main class="p-3">{isInvited ? <InvitationPage /> : session.value === null && <SignIn />}</main>
       )}
       <Notices />
     </div>

@@ -13,7 +13,7 @@ import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { go } from './address.ts'
 import { hubWords, roleWords } from './role-words.ts'
-import { base, hasProvider } from './session.ts'
+import { base, hasExpired, hasProvider } from './session.ts'
 import { callSession, enter } from './sign-in.ts'
 
 const post = <T,>(step: 'begin' | 'finish', body: object): Promise<T> =>
@@ -86,10 +86,17 @@ export function SignIn(): JSX.Element {
   return (
     <div class="card bg-base-100 p-6 mx-auto max-w-md w-full grid gap-3 mt-8">
       <h1 class="text-xl font-semibold">Larder console</h1>
-      <p>Sign in to see the sales, problems and stock of your hubs.</p>
+      {hasExpired.value ? (
+        <p>
+          Your session has ended. Sign in again, and come back to this page: it keeps what you have typed.
+        </p>
+      ) : (
+        <p>Sign in to see the sales, problems and stock of your hubs.</p>
+      )}
       {hasProvider.value && (
         <a
           class="btn btn-primary"
+          target={hasExpired.value ? '_blank' : undefined}
           href={`${base}/session/sign-in?return_to=${encodeURIComponent(location.pathname + location.search)}`}
         >
           Sign in

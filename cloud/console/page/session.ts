@@ -31,6 +31,8 @@ export interface Session {
 
 /** Undefined before the service has answered; null if nobody is signed in. */
 export const session = signal<Session | null | undefined>(undefined)
+/** Whether the service has ended the session. The page keeps typed texts until the next sign-in. */
+export const hasExpired = signal(false)
 /** Whether people can sign in at an identity provider, also without a passkey. */
 export const hasProvider = signal(false)
 /** When the service stopped answering, as a time for people; null while it answers. */
@@ -43,7 +45,9 @@ export const can = (scope: Scope, hub?: number): boolean =>
       roleScopes[role].includes(scope) && (hub === undefined || hubs === '*' || hubs.includes(hub)),
   )
 
-export const csrf = (): string => session.peek()?.csrf ?? ''
+export const isSignedIn = (): boolean => !!session.value && !hasExpired.value
+
+export const csrf = (): string => (hasExpired.peek() ? '' : (session.peek()?.csrf ?? ''))
 
 const clockTime = (): string => new Date(epochMs()).toLocaleTimeString('en', { timeStyle: 'short' })
 
@@ -59,7 +63,10 @@ export const connect = (patience: Patience): Client =>
       fetch: watchedFetch({
         away: () => void (awaySince.value ??= clockTime()),
         present: () => void (awaySince.value = null),
-        signedOut: () => void (session.value = null),
+        signedOut() {
+          if (session.peek()) hasExpired.value = true
+          else session.value = null
+        },
       }),
     },
   })

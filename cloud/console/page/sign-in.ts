@@ -1,5 +1,5 @@
 import { pause } from '../../../protocol/ui/live.ts'
-import { base, csrf, hasProvider, session, type Session } from './session.ts'
+import { base, csrf, hasExpired, hasProvider, session, type Session } from './session.ts'
 import { sessionCall } from './session-call.ts'
 
 const RETRY_MS = 2_000
@@ -22,7 +22,7 @@ export async function enter(): Promise<void> {
     try {
       const known = await callSession<Session>('GET', '')
       hasProvider.value = known.can_sign_in
-      return void (session.value = known.kind === 'person' ? known : null)
+      return setSession(known.kind === 'person' ? known : null)
     } catch {
       // The service is away.
     }
@@ -30,8 +30,19 @@ export async function enter(): Promise<void> {
   }
 }
 
+function setSession(known: Session | null): void {
+  hasExpired.value = false
+  session.value = known
+}
+
+/** Notices that the person has signed in again, in another tab. */
+export async function rejoin(): Promise<void> {
+  const known = await callSession<Session>('GET', '').catch(() => null)
+  if (known?.kind === 'person') setSession(known)
+}
+
 /** Ends the session. Throws if the service has not ended it: the person is still signed in. */
 export async function signOut(): Promise<void> {
   await callSession('DELETE', '')
-  session.value = null
+  setSession(null)
 }
