@@ -52,6 +52,7 @@ export function startWaiting(options: WaitingOptions): Waiting {
     {
       gpio,
       lines: hardware.gpio.lines.map(({ name }) => name),
+      openBefore: [],
       clock: runtime.clock,
       settings: settings.core,
       checkpoint: noCheckpoint,
@@ -62,7 +63,7 @@ export function startWaiting(options: WaitingOptions): Waiting {
       onChange: () => reporter.changed(),
       onSeen() {},
       onTrouble: () => reporter.changed(),
-      onRelocked() {},
+      onShut() {},
     },
   )
   const health = () => ({ ...unreadHealth(layout, doors.health()), storage: fault() })

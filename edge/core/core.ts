@@ -220,20 +220,28 @@ function storeIdOf(store: Store, { facts }: State, random: Random): string {
 }
 
 function doorsOf(
-  options: Omit<CoreOptions, 'openControllers'>,
+  options: Omit<CoreOptions, 'openControllers'> & Pick<Context, 'state'>,
   context: () => Context,
   { health, onSeen }: { health: HealthWatch; onSeen: () => void },
 ): Doors {
-  const { gpio, hardware, runtime, settings, checkpoint, log } = options
+  const { gpio, hardware, runtime, settings, checkpoint, log, state } = options
   const lines = hardware.gpio.lines.map((line) => line.name)
   return new Doors(
-    { gpio, lines, clock: runtime.clock, settings, checkpoint, log },
+    {
+      gpio,
+      lines,
+      openBefore: state.facts.get('open_doors'),
+      clock: runtime.clock,
+      settings,
+      checkpoint,
+      log,
+    },
     {
       onMoved: (door, change) => context().handleUnrepeated(() => noteDoorMoved(context(), door, change)),
       onChange: () => health.check(),
       onSeen,
-      // Continues the steps that wait for the door to be locked.
-      onRelocked: () => context().handle(() => {}),
+      // Continues the steps that wait for the door.
+      onShut: () => context().handle(() => {}),
       onTrouble: () => context().handle(() => {}),
     },
   )

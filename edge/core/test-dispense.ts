@@ -1,8 +1,8 @@
 import type { CommandBody } from '../../protocol/model/hub-commands.ts'
-import { fridgeDoor, fridgeSides } from '../../protocol/model/hardware.ts'
 import type { CommandReason } from '../../protocol/mqtt/command.ts'
 import { isAvailable, isPrepared, viewBins } from './bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from './context.ts'
+import { cabinetsAjar } from './doors/doors.ts'
 import { cabinetDevice, isAt } from './layout.ts'
 import { intend } from './operations/intend.ts'
 
@@ -27,7 +27,7 @@ export function beginTestDispense(
     !isPrepared(bin) ||
     state.orders.unfinished().length > 0 ||
     startUpGraceMs(context) > 0 ||
-    isAjar(context, location.cabinet) ||
+    cabinetsAjar(context).has(location.cabinet) ||
     state.operations.open().some((operation) => operation.device === device) ||
     // If a unit may hang in the row, another turn could drop two.
     state.operations.unknown().some((operation) => isAt(operation, location))
@@ -45,12 +45,3 @@ export function beginTestDispense(
 /** A bin into which a test may dispense. */
 export const freeBin = (context: Context): number | undefined =>
   viewBins(context).find((bin) => isAvailable({ ...bin, enabled: true }) && isPrepared(bin))?.number
-
-/** A fridge door in front of the cabinet is open or may be opened now. */
-const isAjar = ({ layout, doors }: Context, cabinet: number): boolean =>
-  layout.fridgeDoors.some((behind) =>
-    fridgeSides.some((side) => {
-      const door = fridgeDoor(behind.fridge, side)
-      return behind[side] === cabinet && (doors.mayBeOpen(door) || doors.status(door) === 'unlocked')
-    }),
-  )

@@ -1,37 +1,10 @@
 import type { z } from 'zod'
-import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
-import type { GpioLine, GpioLines, Level, LinesProblem } from '../../protocol/model/hardware.ts'
-import type { Log } from '../../protocol/model/log.ts'
-import { RepeatedLine } from '../../protocol/model/repeated-lines.ts'
-import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
+import type { Level, LinesProblem } from '../../protocol/model/hardware.ts'
+import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { DoorHealth } from '../../protocol/model/hub-health.ts'
-import { Steady, type SteadyRules } from './steady.ts'
+import { doorsOf, type Door, type DoorOptions } from './door.ts'
 
 export type DoorStatus = z.infer<typeof DoorHealth>['status']
-
-export interface DoorOptions {
-  gpio: GpioLines
-  /** Names of the hub's lines. `<door>_lock` drives a lock (1 unlocks); `<door>_door` reads a sensor (1 is open). */
-  lines: readonly string[]
-  clock: Clock
-  settings: DoorSettings
-  checkpoint: Checkpoint
-  log: Log
-}
-
-/** Milliseconds. */
-export interface DoorSettings extends SteadyRules {
-  /** The maximum time that a door stays unlocked. */
-  maxUnlockMs: number
-  /** A contact is read after it has been quiet for this time, */
-  doorDebounceMs: number
-  /** but at the latest this time after its first edge. */
-  doorReadWithinMs: number
-  /** Unreadable lines are read again after this time. */
-  gpioReadMs: number
-  /** A lock or contact that fails for this time raises an alarm. */
-  doorTroubleMs: number
-}
 
 export interface DoorEvents {
   /** The sensor's debounced level has changed. `isOpen` is undefined if the line cannot be read or does not settle. */
@@ -40,32 +13,10 @@ export interface DoorEvents {
   onChange(): void
   /** `readings` may have changed. */
   onSeen(): void
-  /** An unlocked door was locked again after its time. */
-  onRelocked(): void
+  /** A door for which `isAjar` returned true is shut and locked. */
+  onShut(): void
   /** `troubles` or `unreadSince` has changed. */
   onTrouble(): void
-}
-
-interface Door {
-  name: string
-  lock: string | undefined
-  sensor: string | undefined
-  contact: Steady<boolean>
-  isOpen: boolean | undefined
-  /** The last time at which it was not locked, until its contact shows it shut again. On the monotonic clock. */
-  unlockedAt: number | undefined
-  /** When its contact last changed to open, it had been locked since the contact showed it shut. */
-  isForced: boolean
-  relock: Cancel | undefined
-  /** The next read of the contact: after an edge, or when its value has held. */
-  nextRead: Cancel | undefined
-  edgesSince: number | undefined
-  /** Start of the time in which the lock should be locked but is not, or cannot be read. */
-  stuckSince: number | undefined
-  /** Start of the time in which the contact cannot be read. */
-  blindSince: number | undefined
-  isUnsettled: boolean
-  lockFailures: RepeatedLine
 }
 
 /** The main door and the fridge doors: their locks and sensors on GPIO lines. */
@@ -99,6 +50,7 @@ export class Doors {
     this.#reading?.()
     for (const door of this.#doors) {
       door.nextRead?.()
+      door.reserved?.()
       this.#drive(door)
     }
   }
@@ -113,11 +65,13 @@ export class Doors {
     checkpoint('core.after-unlock')
     door.relock?.()
     door.stuckSince = undefined
+    door.lockLevel = 1
     door.unlockedAt = clock.monotonic()
+    door.reserved?.()
+    door.reserved = undefined
     door.relock = clock.after(Math.min(forMs, settings.maxUnlockMs), () => {
       if (!this.#drive(door)) this.reread()
       this.#events.onChange()
-      this.#events.onRelocked()
     })
     this.#events.onChange()
     return true
@@ -129,6 +83,17 @@ export class Doors {
     if (!door || !this.#drive(door)) return false
     this.#events.onChange()
     return true
+  }
+
+  /** Counts as ajar for this time, or until it is unlocked: a person waits for the row behind it. */
+  reserve(name: string, forMs: number): void {
+    const door = this.#find(name)
+    if (!door) return
+    door.reserved?.()
+    door.reserved = this.#options.clock.after(forMs, () => {
+      door.reserved = undefined
+      this.#checkShut(door)
+    })
   }
 
   hasLock(name: string): boolean {
@@ -159,12 +124,23 @@ export class Doors {
   }
 
   /**
-   * Whether the raw or debounced contact shows the door open. A command must not lock or dispense beside a
-   * door that may be open.
+   * Whether the raw or debounced contact shows the door open, or showed it open before it failed. A command
+   * must not lock beside a door that may be open.
    */
   mayBeOpen(name: string): boolean {
     const door = this.#find(name)
-    return door !== undefined && (door.isOpen === true || door.contact.newest === true)
+    return door !== undefined && this.#mayBeOpen(door)
+  }
+
+  /**
+   * Whether the door may be open, or can be opened. Nothing is dispensed behind it. If it is ajar, `onShut`
+   * follows.
+   */
+  isAjar(name: string): boolean {
+    const door = this.#find(name)
+    if (!door) return false
+    door.isAwaited = this.#isAjar(door)
+    return door.isAwaited
   }
 
   /**
@@ -221,6 +197,23 @@ export class Doors {
     return this.#doors.find((door) => door.name === name)
   }
 
+  #mayBeOpen({ sensor, contact, isOpen, wasOpen }: Door): boolean {
+    const isSeenOpen = isOpen === true || contact.newest === true || (isOpen === undefined && wasOpen)
+    return isSeenOpen || (sensor !== undefined && this.#options.gpio.read(sensor) === 1)
+  }
+
+  #isAjar(door: Door): boolean {
+    const { lock, lockLevel, reserved } = door
+    const isUnlocked = lock !== undefined && (this.#options.gpio.read(lock) ?? lockLevel) === 1
+    return isUnlocked || reserved !== undefined || this.#mayBeOpen(door)
+  }
+
+  #checkShut(door: Door): void {
+    if (!door.isAwaited || this.#isStopped || this.#isAjar(door)) return
+    door.isAwaited = false
+    this.#events.onShut()
+  }
+
   #troubleOf({ isUnsettled, stuckSince, blindSince, lockFailures }: Door): string | undefined {
     const { clock, settings } = this.#options
     const now = clock.monotonic()
@@ -265,11 +258,13 @@ export class Doors {
       level = isDriven ? gpio.read(door.lock) : 1
     }
     this.#noteLock(door, level)
+    this.#checkShut(door)
     return level === 0
   }
 
   #noteLock(door: Door, level: Level | undefined): void {
     const { clock } = this.#options
+    door.lockLevel = level ?? door.lockLevel
     if (level === 0) {
       if (door.stuckSince === undefined) return
       door.stuckSince = undefined
@@ -301,10 +296,11 @@ export class Doors {
   #noteUnlocked(door: Door): void {
     const { gpio, clock, settings } = this.#options
     const now = clock.monotonic()
-    const isLocked = door.lock !== undefined && gpio.read(door.lock) === 0
-    if (!isLocked) door.unlockedAt = now
-    else if (door.unlockedAt !== undefined && now - door.unlockedAt < settings.sensorHoldMs) return
-    else if (door.contact.newest === false) door.unlockedAt = undefined
+    const level = door.lock === undefined ? 1 : gpio.read(door.lock)
+    if (level === 1) door.unlockedAt = now
+    const lockedMs = now - (door.unlockedAt ?? -Infinity)
+    if (level === 0 && door.contact.newest === false && lockedMs >= settings.sensorHoldMs)
+      door.unlockedAt = undefined
   }
 
   #readDoorIn(door: Door, ms: number): void {
@@ -323,6 +319,7 @@ export class Doors {
     this.#noteUnlocked(door)
     const before = door.contact.newest
     if (level === undefined) {
+      door.wasOpen ||= before === true
       door.contact.forget()
       door.blindSince ??= now
     } else {
@@ -338,12 +335,14 @@ export class Doors {
     const isOpen = isUnsettled ? undefined : value
     const isNews = isUnsettled !== door.isUnsettled || wasBlind !== (door.blindSince !== undefined)
     door.isUnsettled = isUnsettled
+    door.wasOpen = isOpen ?? door.wasOpen
     if (isOpen !== door.isOpen) {
       door.isOpen = isOpen
       this.#events.onMoved(door.name, { isOpen, isForced: door.isForced })
       this.#events.onChange()
     }
     if (isNews) this.#events.onTrouble()
+    this.#checkShut(door)
   }
 
   #statusOf(door: Door): DoorStatus {
@@ -352,37 +351,5 @@ export class Doors {
     if (door.lock === undefined) return door.isOpen === undefined ? 'unknown' : 'locked'
     const level = this.#options.gpio.read(door.lock)
     return level === undefined ? 'unknown' : level === 1 ? 'unlocked' : 'locked'
-  }
-}
-
-function doorsOf({ lines, settings, log, clock }: DoorOptions): Door[] {
-  const names = [...new Set(lines.map((line) => line.replace(/_(lock|door)$/, '')))]
-  return names.map((name) => ({
-    name,
-    lock: lines.find((line) => line === `${name}_lock`),
-    sensor: lines.find((line) => line === `${name}_door`),
-    contact: new Steady<boolean>(settings),
-    isOpen: undefined,
-    unlockedAt: undefined,
-    isForced: false,
-    relock: undefined,
-    nextRead: undefined,
-    edgesSince: undefined,
-    stuckSince: undefined,
-    blindSince: undefined,
-    isUnsettled: false,
-    lockFailures: new RepeatedLine({ log, clock }),
-  }))
-}
-
-/**
- * Locks doors that an earlier process left unlocked (I7). The start calls it first (`lock-first.ts`),
- * because a pin keeps its level when its process dies. A lock that is already locked is not driven. Lines
- * that cannot be driven yet are handled by `Doors`, which reads them again.
- */
-export function lockAll(gpio: GpioLines, lines: readonly GpioLine[], log: Log): void {
-  for (const { name } of lines) {
-    if (!name.endsWith('_lock') || gpio.read(name) === 0) continue
-    if (gpio.write(name, 0)) log.warn({ line: name }, 'a lock was left unlocked: it is locked')
   }
 }

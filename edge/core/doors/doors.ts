@@ -83,6 +83,14 @@ function hindranceOf(context: Context, body: DoorCommand): CommandReason | undef
 const leastClosed = (statuses: readonly DoorStatus[]): DoorStatus =>
   (['open', 'unlocked', 'unknown'] as const).find((status) => statuses.includes(status)) ?? 'locked'
 
+/** The cabinets behind a fridge door that may be open, or can be opened. */
+export const cabinetsAjar = ({ layout, doors }: Context): Set<number> =>
+  new Set(
+    layout.fridgeDoors.flatMap((behind) =>
+      fridgeSides.filter((side) => doors.isAjar(fridgeDoor(behind.fridge, side))).map((side) => behind[side]),
+    ),
+  )
+
 /**
  * Handles a door that opened or closed. The journal stores the last position. A door that was open before a
  * restart, or before its line was unreadable, was not forced since.

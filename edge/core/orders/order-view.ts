@@ -1,4 +1,3 @@
-import { fridgeDoor, fridgeSides } from '../../../protocol/model/hardware.ts'
 import { locationKey, type Location } from '../../../protocol/model/location.ts'
 import { unitsOf, type UnitRow } from '../../journal/state.ts'
 import {
@@ -11,6 +10,7 @@ import {
 import type { CoreSettings } from '../../../protocol/settings/hub-limits.ts'
 import { hangingMs, type BinView } from '../bins/bin.ts'
 import { isUsable, startUpGraceMs, type Context } from '../context.ts'
+import { cabinetsAjar } from '../doors/doors.ts'
 import { cabinetDevice, placeOf } from '../layout.ts'
 import { unprovenFridges } from '../fridges.ts'
 import { cabinetsOf, closedCabinets, type Block, type BlockedRows } from '../blocked-rows.ts'
@@ -187,16 +187,6 @@ function trialMs({ settings, cloud }: Context, { failures = 1, failedAt }: Block
   return cloud.countedFrom(failedAt) + settings.rowRetryMs * 2 ** (failures - 1) - cloud.now()
 }
 
-/** The cabinets behind a fridge door that is open or unlocked. */
-function cabinetsAjar({ layout, doors }: Context): Set<number> {
-  const isAjar = (door: string): boolean => ['open', 'unlocked'].includes(doors.status(door))
-  return new Set(
-    layout.fridgeDoors.flatMap((behind) =>
-      fridgeSides.filter((side) => isAjar(fridgeDoor(behind.fridge, side))).map((side) => behind[side]),
-    ),
-  )
-}
-
 const refused = new Set(['busy', 'interlock'])
 
 /** The unit's attempts that provably moved nothing. */
@@ -224,7 +214,7 @@ export interface FacingView {
   trialMs: number
   /**
    * Its cabinet's controller is connected and reconciled with the journal, and no fridge door in front of it
-   * is open.
+   * may be open.
    */
   up: boolean
   /** Its cabinet is dispensing now: one unit at a time. */

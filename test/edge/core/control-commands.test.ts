@@ -212,19 +212,6 @@ test('no product of a disabled fridge is dispensed, and other facings replace it
   expect(bench.runUntil(() => bench.phase(2) === 'ready', 60_000)).toBe(true)
 })
 
-test('behind an open or unlocked fridge door nothing is dispensed until it is closed and locked', () => {
-  const bench = TestHub.ready()
-  bench.command({ name: 'open_fridge', fridge: 1, side: 'right' })
-  bench.queue(1, { 4: 1 })
-  bench.run(29_000)
-  expect(bench.dispenses()).toEqual([])
-  // The left and middle doors belong to the other cabinet.
-  bench.queue(2, { 3: 1 })
-  expect(bench.runUntil(() => bench.dispenses().length > 0, 10_000)).toBe(true)
-  expect(bench.dispenses()[0]).toMatchObject({ device: 'cabinet-1' })
-  expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
-})
-
 test('counts in a snapshot are applied once and confirmed each time, for any store of the hub', () => {
   const bench = TestHub.ready()
   const count = {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { Doors, lockAll } from '../../../edge/hardware/doors.ts'
+import { Doors } from '../../../edge/hardware/doors.ts'
+import { lockAll } from '../../../edge/hardware/lock-all.ts'
 import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import type { GpioLines, Level } from '../../../protocol/model/hardware.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
@@ -48,11 +49,12 @@ test('a stopped hub watches no line any more, however often it starts in one pro
   const lines = simulatedHardware.gpio.lines.map(({ name }) => name)
   const { clock } = virtualRuntime(1)
   const silent = () => {}
-  const events = { onMoved: silent, onChange: silent, onSeen: silent, onRelocked: silent, onTrouble: silent }
+  const events = { onMoved: silent, onChange: silent, onSeen: silent, onShut: silent, onTrouble: silent }
   const start = (): Doors => {
     const options = {
       gpio,
       lines,
+      openBefore: [],
       clock,
       settings: defaultCoreSettings,
       checkpoint: noCheckpoint,
