@@ -12,6 +12,7 @@ import {
   rowSubject,
 } from '../../protocol/model/subject.ts'
 import type { Context } from './context.ts'
+import { unlockDoor } from './doors/doors.ts'
 import { confirmFridge, shutFridges } from './fridges.ts'
 import type { Entered, LocalOutcome, LocalRefusal } from './hub-core.ts'
 import type {
@@ -115,7 +116,11 @@ export function confirmFridgeByPerson(context: Context, fridge: number, by?: Loc
 
 /** A person unlocks a door. Doors also unlock on a full disk. */
 export function unlockByPerson(context: Context, door: string, forMs: number, by?: LocalActor): LocalOutcome {
-  if (!context.doors.unlock(door, forMs)) return no('unavailable')
+  const unlocking = unlockDoor(context, door, forMs)
+  if (!unlocking.ok)
+    return unlocking.reason === 'fault'
+      ? no('unavailable')
+      : { ok: false, reason: 'not_now', why: unlocking.why }
   context.handleUnrepeated(() => reportLocal(context, 'unlock_door', doorSubject(door), { by }))
   return { ok: true }
 }

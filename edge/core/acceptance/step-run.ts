@@ -6,6 +6,7 @@ import type { LocalActor } from '../../../protocol/mqtt/hub-entries.ts'
 import { isAvailable, isPrepared, viewBins } from '../bins/bin.ts'
 import { operate } from '../commands.ts'
 import type { Context } from '../context.ts'
+import { unlockDoor } from '../doors/doors.ts'
 import { readingOf as fridgeReading } from '../fridges.ts'
 import { freeBin } from '../test-dispense.ts'
 import { reportLocal } from '../ledger.ts'
@@ -114,9 +115,7 @@ export class StepRun {
       case 'content':
         return this.#finished()
       case 'door':
-        if (check.hasLock && !this.#unlock(check.door))
-          return this.#end('refused', this.#context.doors.linesProblem?.reason ?? 'its lock cannot be driven')
-        return this.#finished()
+        return check.hasLock ? this.#unlock(check.door) : this.#finished()
       case 'open':
         return this.#command({ name: 'open_bin', bin: check.bin }, () => this.#finished())
       case 'close':
@@ -139,12 +138,17 @@ export class StepRun {
     }
   }
 
-  #unlock(door: string): boolean {
+  #unlock(door: string): void {
     const { doors, settings, handleUnrepeated } = this.#context
-    if (!doors.unlock(door, settings.acceptanceStepMs)) return false
+    const unlocking = unlockDoor(this.#context, door, settings.acceptanceStepMs)
+    if (!unlocking.ok) {
+      const fault = doors.linesProblem?.reason ?? 'its lock cannot be driven'
+      const isTurning = unlocking.reason === 'interlock'
+      return this.#end('refused', isTurning ? 'a row behind it turns: repeat the step in a moment' : fault)
+    }
     const { by } = this.#events
     handleUnrepeated(() => reportLocal(this.#context, 'unlock_door', doorSubject(door), { by }))
-    return true
+    this.#finished()
   }
 
   /**

@@ -29,23 +29,71 @@ export function beginDoorCommand(context: Context, id: string, body: DoorCommand
 
 function carryOut(context: Context, body: DoorCommand, doors: readonly string[]): CommandEnd {
   const hindrance = hindranceOf(context, body)
-  if (hindrance) return { outcome: 'refused', reason: hindrance, data: null }
-  const driven = doors.map((door) => drive(context, body, door))
+  const failures = hindrance === undefined ? doors.flatMap((door) => drive(context, body, door) ?? []) : []
+  const refusal = hindrance ?? failures.find((reason) => reason === 'interlock')
+  if (refusal) return { outcome: 'refused', reason: refusal, data: null }
   const data = { door: leastClosed(doors.map((door) => context.doors.status(door))) }
-  return driven.every(Boolean)
+  return failures.length === 0
     ? { outcome: 'executed', reason: null, data }
     : { outcome: 'failed', reason: 'fault', data }
 }
 
-function drive({ doors, settings }: Context, body: DoorCommand, door: string): boolean {
+/** Returns the reason if the lock was not driven. */
+function drive(context: Context, body: DoorCommand, door: string): CommandReason | undefined {
+  const { doors, settings } = context
   switch (body.name) {
     case 'open_main_door':
-      return doors.unlock(door, settings.mainUnlockMs)
-    case 'open_fridge':
-      return doors.unlock(door, settings.fridgeUnlockMs)
+    case 'open_fridge': {
+      const { mainUnlockMs, fridgeUnlockMs } = settings
+      const unlocking = unlockDoor(context, door, body.name === 'open_fridge' ? fridgeUnlockMs : mainUnlockMs)
+      return unlocking.ok ? undefined : unlocking.reason
+    }
     case 'close_fridge':
-      return doors.lock(door)
+      return doors.lock(door) ? undefined : 'fault'
   }
+}
+
+type Unlocking =
+  { ok: true } | { ok: false; reason: 'fault' } | { ok: false; reason: 'interlock'; why: string }
+
+/**
+ * Unlocks a door for a bounded time, for a command or a person. While a row behind a fridge door turns, the
+ * door stays locked. Then the hub starts no row there until the person had time to unlock it again: otherwise
+ * a large order would keep the person out.
+ */
+export function unlockDoor(context: Context, door: string, forMs: number): Unlocking {
+  const { doors, settings } = context
+  const leftMs = turningMs(context, door)
+  if (leftMs > 0) {
+    doors.reserve(door, leftMs + settings.fridgeUnlockMs)
+    return { ok: false, reason: 'interlock', why: turningText(leftMs) }
+  }
+  return doors.unlock(door, forMs) ? { ok: true } : { ok: false, reason: 'fault' }
+}
+
+export const turningText = (leftMs: number): string =>
+  `A row behind this door turns. Unlock the door when the row has stopped, at the latest in ${Math.ceil(leftMs / 1000)} s.`
+
+/**
+ * Milliseconds for which a row behind a fridge door may still turn; 0 if none turns. Its controller stops it
+ * on its own (I7), also if no result arrives or the journal cannot store the result.
+ */
+function turningMs({ state, layout, cloud, settings }: Context, door: string): number {
+  const devices = layout.fridgeDoors.flatMap((behind) =>
+    fridgeSides
+      .filter((side) => fridgeDoor(behind.fridge, side) === door)
+      .map((side) => cabinetDevice(behind[side])),
+  )
+  const { operations } = state
+  const turning = [...operations.open(), ...operations.unknown().filter(({ why }) => why === 'gave_up')]
+  const left = turning
+    .filter(({ action, device }) => action === 'dispense' && devices.includes(device))
+    .map(({ intent_at, max_ms }) => {
+      // The command may be repeated on the line until the line counts as silent.
+      const longestMs = max_ms + settings.silentMs
+      return Math.min(longestMs, cloud.countedFrom(intent_at) + longestMs - cloud.now())
+    })
+  return Math.max(0, ...left)
 }
 
 /** The doors that the command names and that have a lock. */
@@ -60,18 +108,13 @@ function doorsOf({ doors }: Context, body: DoorCommand): string[] {
 }
 
 function hindranceOf(context: Context, body: DoorCommand): CommandReason | undefined {
-  const { state, layout, doors } = context
+  const { state, doors } = context
   switch (body.name) {
     case 'open_main_door':
       // A customer with an order must be the only person with access to the goods.
       return state.orders.unfinished().length > 0 ? 'interlock' : undefined
-    case 'open_fridge': {
-      const cabinet = layout.fridgeDoors.find(({ fridge }) => fridge === body.fridge)?.[body.side]
-      const isDispensing =
-        cabinet !== undefined &&
-        state.operations.open().some(({ device }) => device === cabinetDevice(cabinet))
-      return isDispensing ? 'interlock' : undefined
-    }
+    case 'open_fridge':
+      return undefined
     case 'close_fridge': {
       // A bolt that is thrown beside an open door keeps the door open.
       const isOpen = fridgeSides.some((side) => doors.mayBeOpen(fridgeDoor(body.fridge, side)))

@@ -19,6 +19,14 @@ function opened(): TestHub {
   return bench
 }
 
+/** A row behind the door turns for an order of this number of units. */
+function turning(units = 1): TestHub {
+  const bench = TestHub.ready()
+  bench.queue(1, { 4: units })
+  expect(bench.runUntil(() => bench.dispenses().length > 0, 10_000)).toBe(true)
+  return bench
+}
+
 describe('an open or unlocked fridge door', () => {
   test('behind an open or unlocked fridge door nothing is dispensed until it is closed and locked', () => {
     const bench = unlocked()
@@ -94,5 +102,43 @@ describe('an open or unlocked fridge door', () => {
     bench.run(65_000)
     bench.queue(1, { 4: 1 })
     expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
+  })
+})
+
+describe('a row that turns behind a fridge door', () => {
+  test('no command and no person unlocks a fridge door while a row behind it turns', () => {
+    const bench = turning()
+    expect(bench.command({ name: 'open_fridge', fridge: 1, side: 'right' }).results).toMatchObject([
+      { outcome: 'refused', reason: 'interlock' },
+    ])
+    const why = expect.stringMatching(/^A row behind this door turns\. .* in 1\d s/) as string
+    expect(bench.core.unlockDoor(RIGHT, 30_000)).toEqual({ ok: false, reason: 'not_now', why })
+    expect(bench.room.gpio.get(`${RIGHT}_lock`)).toBe(0)
+    expect(bench.core.unlockDoor('fridge_1_left', 1000)).toEqual({ ok: true })
+  })
+
+  test('a person who was refused gets in when the row has stopped, although an order waits for more units', () => {
+    const bench = turning(4)
+    expect(bench.core.unlockDoor(RIGHT, 30_000).ok).toBe(false)
+    expect(bench.runUntil(() => bench.core.unlockDoor(RIGHT, 10_000).ok, 15_000)).toBe(true)
+    expect(bench.dispenses()).toHaveLength(1)
+    bench.run(9000)
+    expect(bench.dispenses()).toHaveLength(1)
+    expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
+  })
+
+  test('an order continues if the person who was refused does not return', () => {
+    const bench = turning(2)
+    expect(bench.core.unlockDoor(RIGHT, 30_000).ok).toBe(false)
+    expect(bench.runUntil(() => bench.phase(1) === 'ready', 90_000)).toBe(true)
+  })
+
+  test('a fridge door unlocks after the maximum time of a motion, although its controller does not answer', () => {
+    const bench = turning()
+    bench.room.power('off', 'vending')
+    bench.run(2000)
+    expect(bench.core.unlockDoor(RIGHT, 30_000)).toMatchObject({ ok: false, reason: 'not_now' })
+    bench.run(15_000)
+    expect(bench.core.unlockDoor(RIGHT, 30_000)).toEqual({ ok: true })
   })
 })
