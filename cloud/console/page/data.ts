@@ -25,7 +25,10 @@ const GATHER_MS = 1_000
 /** Readings that seldom change, by their names. */
 const kept = new Map<string, { readAt: number; data: Promise<unknown> }>()
 const KEPT_MS = 60_000
-session.subscribe(refresh)
+session.subscribe((known) => {
+  kept.clear()
+  if (known) readAgain()
+})
 
 /** Data that several parts of the console need and that seldom changes: they share one reading a minute. */
 export function keep<T>(name: string, load: () => Promise<T>): Promise<T> {
