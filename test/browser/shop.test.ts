@@ -179,6 +179,10 @@ describe('the shop', () => {
         await shown.getByRole('heading', { name: 'There is no shop at this address.' }).waitFor()
       }
       const { page: shown } = await visit('/shop/1/orders/99')
+      await shown.getByText('Sign in to see your orders.').waitFor()
+      await shown.goto(`${base}/shop/1`)
+      await fill(shown, [1])
+      await shown.goto(`${base}/shop/1/orders/99`)
       await shown.getByRole('heading', { name: 'There is no such order of yours.' }).waitFor()
     },
     TEST_MS,

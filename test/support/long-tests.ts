@@ -49,6 +49,7 @@ export const waiting: readonly string[] = [
   'test/process/enrolment.test.ts',
   'test/browser/shop-cards.test.ts',
   'test/browser/hub-page-away.test.ts',
+  'test/browser/shop-failures.test.ts',
   'test/browser/hub-page-tls.test.ts',
   'test/process/guides.test.ts',
   'test/browser/shop-lists.test.ts',

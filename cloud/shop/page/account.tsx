@@ -7,18 +7,8 @@ import { pause } from '../../../protocol/ui/live.ts'
 import { filled, language, money, words } from './language.ts'
 import { cardName, depositWays, deposit, isPaying, removeCard } from './payment.ts'
 import { show } from './place.ts'
-import {
-  client,
-  hub,
-  methods,
-  moves,
-  pending,
-  readCustomer,
-  session,
-  signInAddress,
-  signOut,
-  wallet,
-} from './store.ts'
+import { SignInFirst } from './sign-in.tsx'
+import { client, hub, methods, moves, pending, readCustomer, session, signOut, wallet } from './store.ts'
 import { Ways } from './ways.tsx'
 
 /** Amounts that the page offers, in cents. */
@@ -108,22 +98,7 @@ export function AccountView(): JSX.Element {
     return () => closed.abort()
   }, [])
   if (session.value && session.value.kind !== 'person')
-    return (
-      <div class="card bg-base-100 p-4 grid gap-3 max-w-2xl mx-auto w-full">
-        <h1 class="text-xl font-semibold">{words().account}</h1>
-        <p>{words().sign_in_first}</p>
-        <div class="flex flex-wrap gap-2">
-          {session.value.can_sign_in && (
-            <a class="btn btn-primary" href={signInAddress()}>
-              {words().sign_in}
-            </a>
-          )}
-          <button class="btn" onClick={() => show()}>
-            {words().buy_here}
-          </button>
-        </div>
-      </div>
-    )
+    return <SignInFirst title={words().account} why={words().sign_in_first} />
   if (!session.value) return <p class="quiet p-4">{words().loading}</p>
   return (
     <div class="card bg-base-100 p-4 grid gap-4 max-w-2xl mx-auto w-full">

@@ -17,8 +17,8 @@ import {
   hub,
   isAway,
   isUnknown,
+  readAll,
   readCustomer,
-  readShop,
   running,
   session,
   signInAddress,
@@ -205,18 +205,20 @@ function Page(): JSX.Element {
 hub.subscribe((known) => void (document.title = known ? known.name : 'Larder'))
 render(<Page />, document.getElementById('page')!)
 
-/** Prices, stock and the state of the hub change: a visible page reads them at this interval, in milliseconds. */
+/** Prices, stock, the state of the hub and the customer's orders change: a visible page reads them at this interval, in milliseconds. */
 const READ_MS = 20_000
 /** The interval while there is no connection, in milliseconds. */
 const RETRY_MS = 3000
 
 async function refresh(): Promise<void> {
   for (;;) {
-    if (!document.hidden) await Promise.all([readShop(), session.value ? undefined : readCustomer()])
+    if (!document.hidden) await readAll()
     await pause(isAway.value ? RETRY_MS : READ_MS)
   }
 }
-void Promise.all([readCustomer(), refresh()])
+// A page in the background shows its session, too.
+if (document.hidden) void readCustomer()
+void refresh()
 document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) void readShop()
+  if (!document.hidden) void readAll()
 })

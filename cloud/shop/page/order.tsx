@@ -1,14 +1,15 @@
 import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { LarderError } from '../../../protocol/client/client.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
+import { say } from '../../../protocol/ui/notices.tsx'
 import { Lines } from './cart.tsx'
 import { filled, language, money, words } from './language.ts'
 import { cancel } from './payment.ts'
 import { shopAddress, show } from './place.ts'
-import { checked, client, hubId, isAway, readCustomer, session } from './store.ts'
+import { isSignedOut, SignInFirst } from './sign-in.tsx'
+import { checked, client, hubId, isAway, noteOrder, readForView, session } from './store.ts'
 
 const order = signal<Order | null | undefined>(undefined)
 const receipt = signal<Receipt | undefined>(undefined)
@@ -24,43 +25,54 @@ const COLLECTING = 50
 
 /** Follows the order until its last state, over any number of connections. */
 async function follow(userId: number, orderId: number, signal: AbortSignal): Promise<void> {
-  try {
+  let newest = new AbortController()
+  const refused = await readForView(async () => {
     for await (const now of client.followOrder({ userId, orderId, signal })) {
+      if (signal.aborted) return
       order.value = now
       isAway.value = false
-      void readMore(userId, now)
+      noteOrder(now)
+      newest.abort()
+      newest = new AbortController()
+      void readMore(userId, now, AbortSignal.any([signal, newest.signal]))
     }
-  } catch (error) {
-    if (error instanceof LarderError && error.failure.status === 404) order.value = null
-    else if (error instanceof LarderError && error.failure.status === 401) await readCustomer()
-  }
+  }, signal)
+  if (refused) order.value = null
 }
 
-/** The refunds and the estimated time. */
-async function readMore(userId: number, { order_id, processing_status: status }: Order): Promise<void> {
+/** The refunds and the estimated time, unless a newer state or another view needs others. */
+async function readMore(
+  userId: number,
+  { order_id, processing_status: status }: Order,
+  signal: AbortSignal,
+): Promise<void> {
   const params = { user_id: userId, order_id }
   if (status === QUEUED) {
     const queue = await client.call('GET /users/{user_id}/orders/{order_id}/queue-position', {
       params,
       query: { hub_id: hubId },
+      signal,
     })
+    if (signal.aborted) return
     const seconds = queue.ok ? queue.data.estimated_wait_seconds : null
     waitMinutes.value = seconds === null ? null : Math.max(1, Math.round(seconds / 60))
   }
   if (status < FIRST_PAID) return
-  const found = await client.call('GET /users/{user_id}/orders/{order_id}/receipt', { params })
-  if (found.ok) receipt.value = found.data
+  const found = await client.call('GET /users/{user_id}/orders/{order_id}/receipt', { params, signal })
+  if (found.ok && !signal.aborted) receipt.value = found.data
 }
 
 async function openBins({ user_id, order_id }: Order): Promise<void> {
   isOpening.value = true
-  checked(
+  const opened = checked(
     await client.call('POST /users/{user_id}/orders/{order_id}/open-delivery', {
       params: { user_id, order_id },
       query: { hub_id: hubId },
     }),
   )
   isOpening.value = false
+  const stuck = opened?.results.filter(({ success }) => !success).map((bin) => bin.bin_number) ?? []
+  if (stuck.length > 0) say(filled(words().bin_stuck, { bins: stuck.join(', ') }), true)
 }
 
 function Queue({ queue_position: position }: Order): JSX.Element | null {
@@ -103,11 +115,14 @@ function Refunds({ items, currency }: Order): JSX.Element | null {
 export function OrderView({ orderId }: { orderId: number }): JSX.Element {
   const userId = session.value?.user_id
   useEffect(() => {
-    order.value = receipt.value = undefined
     if (userId == null) return undefined
     const stop = new AbortController()
     void follow(userId, orderId, stop.signal)
-    return () => stop.abort()
+    return () => {
+      stop.abort()
+      order.value = receipt.value = undefined
+      waitMinutes.value = null
+    }
   }, [userId, orderId])
   const now = order.value
   const heading = useRef<HTMLHeadingElement>(null)
@@ -162,6 +177,7 @@ export function OrderView({ orderId }: { orderId: number }): JSX.Element {
 }
 
 export function Missing(): JSX.Element {
+  if (isSignedOut()) return <SignInFirst title={words().signed_out} why={words().sign_in_orders} />
   return (
     <div class="card bg-base-100 p-6 max-w-lg mx-auto w-full grid gap-3">
       <h1 class="text-xl font-semibold">{words().no_order}</h1>
@@ -176,22 +192,22 @@ const past = signal<{ orders: readonly Order[]; hasMore: boolean } | undefined>(
 const PAGE = 20
 
 /** The newest paid orders at this hub, at most `most`. */
-async function readPast(userId: number, most: number): Promise<void> {
-  const orders: Order[] = []
-  const all = client.items('GET /users/{user_id}/orders', {
-    params: { user_id: userId },
-    query: { order_processing_statuses: [...PAID], is_desc: true },
-  })
-  try {
+async function readPast(userId: number, most: number, signal: AbortSignal): Promise<void> {
+  const refused = await readForView(async () => {
+    const orders: Order[] = []
+    const all = client.items('GET /users/{user_id}/orders', {
+      params: { user_id: userId },
+      query: { order_processing_statuses: [...PAID], is_desc: true },
+      signal,
+    })
     for await (const one of all) {
       if (one.hub_id === hubId) orders.push(one)
       if (orders.length > most) break
     }
     past.value = { orders: orders.slice(0, most), hasMore: orders.length > most }
-  } catch (error) {
-    if (!(error instanceof LarderError)) throw error
-    checked({ ok: false, error: error.failure })
-  }
+    isAway.value = false
+  }, signal)
+  if (refused) checked({ ok: false, error: refused })
 }
 
 /** The customer's paid orders at this hub. */
@@ -200,8 +216,13 @@ export function OrdersView(): JSX.Element {
   const [most, setMost] = useState(PAGE)
   const { orders = [], hasMore = false } = past.value ?? {}
   useEffect(() => {
-    if (userId != null) void readPast(userId, most)
+    if (userId == null) return undefined
+    const closed = new AbortController()
+    void readPast(userId, most, closed.signal)
+    return () => closed.abort()
   }, [userId, most])
+  useEffect(() => () => void (past.value = undefined), [userId])
+  if (isSignedOut()) return <SignInFirst title={words().orders} why={words().sign_in_orders} />
   const date = new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'short' })
   return (
     <div class="card bg-base-100 p-4 grid gap-3 max-w-2xl mx-auto w-full">

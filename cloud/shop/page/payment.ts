@@ -5,7 +5,18 @@ import { say } from '../../../protocol/ui/notices.tsx'
 import { answerBank, cardOfForm } from './card-form.ts'
 import { requestDeposit } from './deposit-request.ts'
 import { filled, money, words } from './language.ts'
-import { cart, checked, client, customer, hub, methods, readCustomer, readShop, session } from './store.ts'
+import {
+  cart,
+  checked,
+  client,
+  customer,
+  hub,
+  methods,
+  readCustomer,
+  readShop,
+  session,
+  setCart,
+} from './store.ts'
 import { show } from './place.ts'
 
 /** Way to pay: `wallet`, a saved card, a test card, or `stripe` for the processor's own form. */
@@ -109,7 +120,7 @@ async function paid(
     say(words().payment_ended, true)
     return readCustomer()
   }
-  cart.value = undefined
+  setCart(undefined)
   isSaved.value = false
   show(done.order_id)
 }

@@ -2,26 +2,39 @@ import { signal } from '@preact/signals'
 import { ArrowLeft, Printer } from 'lucide'
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { unwrap } from '../../../protocol/client/client.ts'
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
 import { filled, language, money, words } from './language.ts'
 import { Missing } from './order.tsx'
 import { cardName } from './payment.ts'
 import { show } from './place.ts'
-import { checked, client, hub, session } from './store.ts'
+import { client, hub, isAway, readForView, session } from './store.ts'
 
 /** Null if there is no such receipt of the customer's. */
 const receipt = signal<Receipt | null | undefined>(undefined)
+
+async function read(userId: number, orderId: number, signal: AbortSignal): Promise<void> {
+  const params = { user_id: userId, order_id: orderId }
+  const refused = await readForView(async () => {
+    const found = await client.call('GET /users/{user_id}/orders/{order_id}/receipt', { params, signal })
+    receipt.value = unwrap(found)
+    isAway.value = false
+  }, signal)
+  if (refused) receipt.value = null
+}
 
 /** The receipt of a paid order in the customer's language, to print. */
 export function ReceiptView({ orderId }: { orderId: number }): JSX.Element {
   const userId = session.value?.user_id
   useEffect(() => {
-    if (userId == null) return
-    const params = { user_id: userId, order_id: orderId }
-    void client
-      .call('GET /users/{user_id}/orders/{order_id}/receipt', { params })
-      .then((found) => (receipt.value = checked(found) ?? null))
+    if (userId == null) return undefined
+    const closed = new AbortController()
+    void read(userId, orderId, closed.signal)
+    return () => {
+      closed.abort()
+      receipt.value = undefined
+    }
   }, [userId, orderId])
   if (receipt.value === null || (session.value && userId == null)) return <Missing />
   return (

@@ -1,11 +1,13 @@
 import { batch, computed, signal } from '@preact/signals'
 import { createClient, LarderError, type Failure, type Result } from '../../../protocol/client/client.ts'
+import { surroundings } from '../../../protocol/client/system.ts'
 import type { PaymentMethod } from '../../../protocol/contract/consumer-payments.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { WalletTransaction } from '../../../protocol/contract/consumer-wallet.ts'
 import type { Product, Storefront } from '../../../protocol/contract/consumer-products.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { filled, words } from './language.ts'
+import { readPatiently } from './reading.ts'
 
 /** The session of this browser, as the service reports it. */
 interface Session {
@@ -74,16 +76,32 @@ export function checked<T>(result: Result<T>): T | undefined {
   return undefined
 }
 
-async function callSession(method: string, path = ''): Promise<Session | undefined> {
-  const headers = { 'X-CSRF-Token': session.value?.csrf ?? '' }
-  const answer = await fetch(address(`/session${path}`), { method, headers }).catch(() => undefined)
-  if (!answer?.ok || answer.status === 204) return undefined
-  return (await answer.json()) as Session
+/** Time limit of a call about the session, in milliseconds. */
+const SESSION_MS = 15_000
+
+async function callSession(method: string, path = ''): Promise<Result<Session | undefined>> {
+  try {
+    const answer = await fetch(address(`/session${path}`), {
+      method,
+      headers: { 'X-CSRF-Token': session.value?.csrf ?? '' },
+      signal: AbortSignal.timeout(SESSION_MS),
+    })
+    const { ok, status, headers } = answer
+    if (!ok) return { ok, error: { code: codeOf(status), message: `HTTP ${status}`, status } }
+    return { ok, data: status === 204 ? undefined : ((await answer.json()) as Session), status, headers }
+  } catch (error) {
+    return { ok: false, error: { code: 'network_error', message: (error as Error).message, status: 0 } }
+  }
 }
 
+const codeOf = (status: number): string =>
+  status === 429 ? 'rate_limit_exceeded' : status >= 500 ? 'service_unavailable' : 'other'
+
+/** A person at a shared device must know that a sign-out has failed. */
 export async function signOut(): Promise<void> {
-  await callSession('DELETE')
-  location.reload()
+  const answer = await callSession('DELETE')
+  if (answer.ok) location.reload()
+  else say(`${words().sign_out_failed} ${sentenceOf(answer.error)}`, true)
 }
 
 export const signInAddress = (): string =>
@@ -95,11 +113,12 @@ export async function customer(): Promise<number | undefined> {
   if (known) return known
   if (session.value?.kind === 'person') {
     const made = checked(await client.call('POST /users/user/bootstrap'))
+    changes += 1
     if (made) session.value = { ...session.value, user_id: made.user_id }
   } else {
-    const guest = await callSession('POST', '/guest')
+    const guest = checked(await callSession('POST', '/guest'))
+    changes += 1
     if (guest) session.value = guest
-    else say(words().errors.network_error, true)
   }
   return session.value?.user_id ?? undefined
 }
@@ -117,37 +136,60 @@ async function readProducts(): Promise<{ ok: true; data: Product[] } | { ok: fal
   }
 }
 
-/** Reads the hub and its products. The first view calls it, and then a timer. */
-export async function readShop(): Promise<void> {
+/** Reads the hub and its products. Returns false without a connection. */
+async function readHub(): Promise<boolean> {
   const [front, list] = await Promise.all([
     client.call('GET /hubs/{hub_id}', { params: { hub_id: hubId } }),
     readProducts(),
   ])
   batch(() => {
-    isAway.value = [front, list].some(
-      (one) => !one.ok && one.error.status !== 404 && one.error.status !== 422,
-    )
     if (!front.ok) isUnknown.value = front.error.status === 404 || front.error.status === 422
     else hub.value = front.data
     if (list.ok) products.value = list.data
   })
+  return [front, list].every((one) => one.ok || one.error.status === 404 || one.error.status === 422)
 }
+
+export async function readShop(): Promise<void> {
+  isAway.value = !(await readHub())
+}
+
+/** Reads everything that may change without this page: the first view calls it, and then a timer. */
+export async function readAll(): Promise<void> {
+  const read = await Promise.all([readHub(), readOwn()])
+  isAway.value = read.includes(false)
+}
+
+/** The number of changes that this page has made. A reading that began before a change is old. */
+let changes = 0
 
 /** Reads the session, then the customer's open order at this hub. */
 export async function readCustomer(): Promise<void> {
-  const found = await callSession('GET')
-  if (!found) return void (isAway.value = true)
+  if (!(await readOwn())) isAway.value = true
+}
+
+/** Returns false without a connection. */
+async function readOwn(): Promise<boolean> {
+  const before = changes
+  const answer = await callSession('GET')
+  if (!answer.ok || !answer.data) return false
+  const found = answer.data
+  if (changes !== before) return true
   session.value = found
-  if (found.user_id === null) return
+  if (found.user_id === null) {
+    cart.value = running.value = undefined
+    return true
+  }
   const query = { order_processing_statuses: [0, 10, 20, 30, 40, 50] as const, is_desc: true }
   const params = { user_id: found.user_id }
   const orders = await client.call('GET /users/{user_id}/orders', { params, query: { ...query } as never })
-  if (!orders.ok) return
+  if (!orders.ok) return orders.error.status !== 0
   const here = orders.data.items.filter((order) => order.hub_id === hubId)
-  batch(() => {
-    cart.value = here.find(isUnpaid)
-    running.value = here.find(isUnderWay)
-  })
+  if (changes === before)
+    batch(() => {
+      cart.value = here.find(isUnpaid)
+      running.value = here.find(isUnderWay)
+    })
   if (found.kind === 'person') {
     const [balance, saved] = await Promise.all([
       client.call('GET /users/wallet/balance'),
@@ -159,7 +201,31 @@ export async function readCustomer(): Promise<void> {
       if (saved.ok) methods.value = saved.data
     })
   }
+  return true
 }
+
+/** The cart after a change by this page. */
+export function setCart(order: Order | undefined): void {
+  changes += 1
+  cart.value = order
+}
+
+/** A followed order is newer than the last reading. */
+export function noteOrder(order: Order): void {
+  changes += 1
+  const known = running.value?.order_id ?? order.order_id
+  if (order.hub_id === hubId && known === order.order_id)
+    running.value = isUnderWay(order) ? order : undefined
+}
+
+/** Repeats a reading of a view until it succeeds or the view is closed. Returns the failure if it is refused for good. */
+export const readForView = (read: () => Promise<void>, closed: AbortSignal): Promise<Failure | undefined> =>
+  readPatiently(read, {
+    closed,
+    report: (error) => void checked({ ok: false, error }),
+    readSession: readCustomer,
+    sleep: surroundings.sleep,
+  })
 
 /** The calls of a change follow each other, so that quick touches count each. */
 let turn: Promise<unknown> = Promise.resolve()
@@ -185,15 +251,15 @@ async function changeNow(productId: number, by: number): Promise<void> {
       )
       if (!made) return void readShop()
       if (isUnderWay(made)) return void (running.value = made)
-      cart.value = made
+      setCart(made)
     }
     const result = await client.call('PUT /users/{user_id}/orders/{order_id}/order_item', {
-      params: { user_id: userId, order_id: cart.value.order_id },
+      params: { user_id: userId, order_id: cart.value!.order_id },
       query: { hub_id: hubId },
       body: { product_id: productId, quantity: Math.max(0, quantityOf(productId) + by) },
     })
     const changed = checked(result)
-    if (changed) cart.value = changed
+    if (changed) setCart(changed)
     else await Promise.all([readShop(), readCustomer()])
   } finally {
     isBusy.value = false
