@@ -1,5 +1,6 @@
-import type { Api, Problem } from './api.ts'
-import { isRepeatable, pauseAfter, standardRetry, takesKey } from './retry.ts'
+import { aborted, failureOf, resultOf } from './answer.ts'
+import type { Api } from './api.ts'
+import { isRepeatable, pauseAfter, pauseInUse, standardRetry, takesKey, timeoutOf } from './retry.ts'
 import { follow } from './stream.ts'
 import { surroundings, type ClientSystem } from './system.ts'
 import type {
@@ -85,29 +86,7 @@ export function createClient(options: ClientOptions): Client {
   const send = sender(options, system)
   const timeoutMs = options.timeoutMs ?? TIMEOUT_MS
 
-  async function call(endpoint: string, input: Call = {}): Promise<Result<unknown>> {
-    const [method = '', path = ''] = endpoint.split(' ')
-    const headers: Record<string, string> = {}
-    if (takesKey(method, path)) headers['Idempotency-Key'] = input.idempotencyKey ?? system.newKey()
-    for (let number = 1; ; number++) {
-      const limit = AbortSignal.timeout(timeoutMs)
-      const signal = input.signal ? AbortSignal.any([input.signal, limit]) : limit
-      const result = await resultOf(
-        () => send(endpoint, { ...input, signal }, headers),
-        input.signal,
-        system.now,
-      )
-      if (result.ok) return result
-      const attempt = { number, failure: result.error, isRepeatable: isRepeatable(method, path) }
-      const pauseMs = pauseAfter(attempt, retry, system.random)
-      if (pauseMs === null) return result
-      try {
-        await system.sleep(pauseMs, input.signal)
-      } catch {
-        return { ok: false, error: aborted }
-      }
-    }
-  }
+  const call = caller({ send, system, retry, timeoutMs })
 
   const live = (
     endpoint: string,
@@ -150,6 +129,49 @@ export function createClient(options: ClientOptions): Client {
   }
   // The types come from the table of routes; at run time any endpoint is accepted.
   return client as unknown as Client
+}
+
+interface Parts {
+  send: Send
+  system: ClientSystem
+  retry: Retry
+  timeoutMs: number
+}
+
+/** Calls an endpoint, several times if necessary. */
+function caller({ send, system, retry, timeoutMs }: Parts) {
+  return async function call(endpoint: string, input: Call = {}): Promise<Result<unknown>> {
+    const [method = '', path = ''] = endpoint.split(' ')
+    const headers: Record<string, string> = {}
+    if (takesKey(method, path)) headers['Idempotency-Key'] = input.idempotencyKey ?? system.newKey()
+    let inUseMs = 0
+    for (let number = 1; ; ) {
+      const limit = AbortSignal.timeout(timeoutOf(path, timeoutMs))
+      const signal = input.signal ? AbortSignal.any([input.signal, limit]) : limit
+      const result = await resultOf(
+        () => send(endpoint, { ...input, signal }, headers),
+        input.signal,
+        system.now,
+      )
+      if (result.ok) return result
+      const { error: failure } = result
+      // A key of the caller may belong to an earlier call.
+      const hasEarlier = number > 1 || input.idempotencyKey !== undefined
+      const isInUse = hasEarlier && failure.code === 'idempotency_key_in_use'
+      const attempt = { number, failure, isRepeatable: isRepeatable(method, path) }
+      const pauseMs = isInUse
+        ? pauseInUse(inUseMs, retry, system.random)
+        : pauseAfter(attempt, retry, system.random)
+      if (pauseMs === null) return result
+      if (isInUse) inUseMs += pauseMs
+      else number += 1
+      try {
+        await system.sleep(pauseMs, input.signal)
+      } catch {
+        return { ok: false, error: aborted }
+      }
+    }
+  }
 }
 
 /** The text of a body in parts. A lost connection is an error: the text is not whole. */
@@ -207,56 +229,6 @@ function sender({ baseUrl, apiKey, token, csrf }: ClientOptions, { fetch }: Clie
 type Plain = string | number | boolean
 
 const secretOf = (secret: Secret | undefined) => (typeof secret === 'function' ? secret() : secret)
-
-const aborted: Failure = { code: 'aborted', message: 'The caller has ended the call.', status: 0 }
-
-async function resultOf(
-  ask: () => Promise<Response>,
-  signal: AbortSignal | undefined,
-  now: () => number,
-): Promise<Result<unknown>> {
-  try {
-    const answer = await ask()
-    if (!answer.ok) return { ok: false, error: await failureOf(answer, now) }
-    const text = await answer.text()
-    const { status, headers } = answer
-    const isJson = headers.get('Content-Type')?.startsWith('application/json')
-    return { ok: true, data: text !== '' && isJson ? JSON.parse(text) : text || undefined, status, headers }
-  } catch (error) {
-    if (signal?.aborted) return { ok: false, error: aborted }
-    const { name, message } = error as Error
-    const code =
-      name === 'TimeoutError' ? 'timeout' : name === 'SyntaxError' ? 'unreadable_answer' : 'network_error'
-    return { ok: false, error: { code, message, status: 0 } }
-  }
-}
-
-interface ErrorAnswer {
-  error: { code: string; message: string; details?: Record<string, unknown> }
-  detail: string | Problem[]
-  request_id: string
-}
-
-/** Reads an error of the service, or of a proxy in front of it. */
-async function failureOf(answer: Response, now: () => number): Promise<Failure> {
-  const { status, headers } = answer
-  const retryAfterMs = retryAfterOf(headers.get('Retry-After'), now)
-  const wait = retryAfterMs === undefined ? {} : { retryAfterMs }
-  const text = await answer.text()
-  try {
-    const { error, detail, request_id: requestId } = JSON.parse(text) as ErrorAnswer
-    return { ...error, status, requestId, ...(typeof detail !== 'string' && { problems: detail }), ...wait }
-  } catch {
-    return { code: 'unreadable_answer', message: `HTTP ${status}`, status, ...wait }
-  }
-}
-
-/** `Retry-After`: seconds, or a date. */
-function retryAfterOf(text: string | null, now: () => number): number | undefined {
-  if (text === null) return undefined
-  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now()
-  return Number.isNaN(ms) ? undefined : Math.max(0, ms)
-}
 
 interface Page {
   body: unknown

@@ -95,6 +95,11 @@ export interface Retry {
   mostMs: number
   /** Longest `Retry-After` in milliseconds that the client waits for. */
   mostRetryAfterMs: number
+  /**
+   * Longest wait in milliseconds for an earlier try that the service still executes. Such pauses do not count as tries. The
+   * service holds the key of a try for 60 s after its process has died.
+   */
+  mostInUseMs: number
 }
 
 /** A credential, or a function that returns one for each try. */
@@ -110,7 +115,7 @@ export interface ClientOptions {
   /** For pages of the service itself, whose credential is the cookie of a session: the session's CSRF token. */
   csrf?: Secret
   retry?: Partial<Retry>
-  /** Timeout of one try in milliseconds (default 30,000). */
+  /** Timeout of one try in milliseconds (default 30,000). Controls that take a minute have at least 75,000. */
   timeoutMs?: number
   /** Fetch, clock and randomness. Default: those of the runtime. */
   system?: Partial<ClientSystem>

@@ -1,9 +1,12 @@
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
+import { cloudSettings } from '../../../cloud/platform/settings/config.ts'
 import { routes } from '../../../protocol/contract/routes.ts'
+import { deadlineOf } from '../../../protocol/model/hub-commands.ts'
+import { readSettings } from '../../../protocol/model/program-settings.ts'
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
 import { createClient, LarderError, unwrap, verifyWebhook } from '../../../protocol/client/client.ts'
-import { isRepeatable, pauseAfter, standardRetry, takesKey } from '../../../protocol/client/retry.ts'
+import { isRepeatable, pauseAfter, standardRetry, takesKey, timeoutOf } from '../../../protocol/client/retry.ts'
 import { messagesOf } from '../../../protocol/client/stream.ts'
 import { surroundings } from '../../../protocol/client/system.ts'
 
@@ -93,7 +96,74 @@ test('the client retries a lost answer, 503 and 429 under one idempotency key, w
   ])
   expect((await client.call('POST /users/payments/pay', payment)).ok).toBe(true)
   expect(asked.map(({ headers }) => headers['Idempotency-Key'])).toEqual(Array(5).fill('key-1'))
-  expect(pauses).toEqual([187.5, 375, 5000, 9000])
+  expect(pauses).toEqual([187.5, 187.5, 5000, 9000])
+})
+
+/** A service that takes a payment's first try, loses its answer, and works for `workMs` of the pauses. */
+function busyService(workMs: number, options = {}) {
+  let now = -1
+  const keys: (string | undefined)[] = []
+  const client = createClient({
+    baseUrl: 'https://larder.example',
+    system: {
+      fetch: (_, { headers }) => {
+        keys.push((headers as Record<string, string>)['Idempotency-Key'])
+        if (now < 0) {
+          now = 0
+          return Promise.reject(lost())
+        }
+        return Promise.resolve(now < workMs ? refused(409, 'idempotency_key_in_use') : json({ order_id: 1 }))
+      },
+      sleep: (ms) => {
+        now += ms
+        return Promise.resolve()
+      },
+    },
+    ...options,
+  })
+  return { client, keys, waitedMs: () => now }
+}
+
+test('a payment whose connection breaks is answered, even if the service needs another minute for it', async () => {
+  for (const tries of [2, 3, 5]) {
+    const { client, keys } = busyService(60_000, { retry: { tries } })
+    expect(await client.call('POST /users/payments/pay', payment)).toMatchObject({ ok: true })
+    expect(new Set(keys).size).toBe(1)
+    // Few enough for the rate limit of the route.
+    expect(keys.length).toBeLessThan(30)
+  }
+})
+
+test('a call with the key of an earlier call waits for the answer of the earlier call', async () => {
+  const { client, waitedMs } = busyService(30_000, { retry: { tries: 1 } })
+  const again = { ...payment, idempotencyKey: 'my-key' }
+  expect(await client.call('POST /users/payments/pay', again)).toMatchObject({ ok: false })
+  expect(await client.call('POST /users/payments/pay', again)).toMatchObject({ ok: true })
+  expect(waitedMs()).toBeGreaterThanOrEqual(30_000)
+})
+
+test('the client stops waiting for an earlier try after the time for which the service holds a key', async () => {
+  const { client, waitedMs } = busyService(600_000)
+  const result = await client.call('POST /users/payments/pay', payment)
+  expect(result).toMatchObject({ ok: false, error: { code: 'idempotency_key_in_use' } })
+  expect(waitedMs()).toBeGreaterThan(60_000)
+  expect(waitedMs()).toBeLessThan(100_000)
+})
+
+test('the timeout of a slow control is longer than the service may need, also if the caller prefers a short one', () => {
+  const longest = { MANAGEMENT_CONNECT_TIMEOUT_MS: '15000', MANAGEMENT_COMMAND_TIMEOUT_MS: '40000' }
+  const read = readSettings(cloudSettings, longest)
+  if (!read.ok) throw new Error(read.problems.join())
+  const { managementConnectMs, managementCommandMs, commandTimeoutMs } = read.settings.limits.rules
+  const overSsh = managementConnectMs + managementCommandMs
+  const { path: enable } = routes['owner.controls.enable_bin_ssh']
+  const { path: disable } = routes['owner.controls.disable_bin_ssh']
+  const { path: cycle } = routes['owner.controls.cycle_bin']
+  for (const path of [enable, disable]) expect(timeoutOf(path, 20_000)).toBeGreaterThan(overSsh + 5000)
+  const cycles = deadlineOf({ name: 'cycle_bin', bin: 1, cycles: 10 })
+  expect(timeoutOf(cycle, 20_000)).toBeGreaterThan(cycles * commandTimeoutMs)
+  expect(timeoutOf('/owners/controls/open_bin', 20_000)).toBe(20_000)
+  expect(timeoutOf(enable, 300_000)).toBe(300_000)
 })
 
 test('the client treats an answer that breaks off as lost', async () => {
