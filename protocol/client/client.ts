@@ -145,7 +145,7 @@ function caller({ send, system, retry, timeoutMs }: Parts) {
     const headers: Record<string, string> = {}
     if (takesKey(method, path)) headers['Idempotency-Key'] = input.idempotencyKey ?? system.newKey()
     let inUseMs = 0
-    for (let number = 1; ; ) {
+    for (let number = 1; ;) {
       const limit = AbortSignal.timeout(timeoutOf(path, timeoutMs))
       const signal = input.signal ? AbortSignal.any([input.signal, limit]) : limit
       const result = await resultOf(

@@ -28,8 +28,7 @@ export function pauseAfter(
 ): number | null {
   const isWorthIt =
     // Refused before anything was done.
-    failure.status === 429 ||
-    (isRepeatable && (failure.status === 503 || passing.includes(failure.code)))
+    failure.status === 429 || (isRepeatable && (failure.status === 503 || passing.includes(failure.code)))
   if (!isWorthIt || number >= tries) return null
   const asked = failure.retryAfterMs ?? 0
   if (asked > mostRetryAfterMs) return null
