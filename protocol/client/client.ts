@@ -1,7 +1,8 @@
-import { aborted, failureOf, resultOf } from './answer.ts'
+import { aborted, failureOf, lostOf, resultOf } from './answer.ts'
 import type { Api } from './api.ts'
+import { deleted, isDeleted } from './deletion.ts'
 import { isRepeatable, pauseAfter, pauseInUse, standardRetry, takesKey, timeoutOf } from './retry.ts'
-import { follow } from './stream.ts'
+import { follow, inTime } from './stream.ts'
 import { surroundings, type ClientSystem } from './system.ts'
 import type {
   Args,
@@ -67,11 +68,14 @@ export interface Client {
 }
 
 type OrderStream = 'GET /users/{user_id}/orders/{order_id}/events'
-/** `after`: the id of the last event that the caller has. */
+interface LiveOptions {
+  /** The id of the last event that the caller has. */
+  after?: string
+  /** Called when the stream cannot be opened. The client opens it again after a pause. */
+  onFailure?: (failure: Failure) => void
+}
 type LiveArgs<E extends Live> =
-  Args<E> extends [input?: infer I]
-    ? [input?: I & { after?: string }]
-    : [input: Args<E>[0] & { after?: string }]
+  Args<E> extends [input?: infer I] ? [input?: I & LiveOptions] : [input: Args<E>[0] & LiveOptions]
 
 /** Sends one try. */
 export type Send = (endpoint: string, call: Call, headers: Record<string, string>) => Promise<Response>
@@ -88,15 +92,12 @@ export function createClient(options: ClientOptions): Client {
 
   const call = caller({ send, system, retry, timeoutMs })
 
-  const live = (
-    endpoint: string,
-    input: Call & { after?: string } = {},
-    isLast?: (message: unknown) => boolean,
-  ) =>
+  const live = (endpoint: string, input: Call & LiveOptions = {}, isLast?: (message: unknown) => boolean) =>
     follow({
       open: (headers, signal) => send(endpoint, { ...input, signal }, headers),
       refusal: async (answer) => new LarderError(await failureOf(answer, system.now)),
       after: input.after,
+      onFailure: input.onFailure,
       signal: input.signal,
       retry,
       system,
@@ -110,13 +111,17 @@ export function createClient(options: ClientOptions): Client {
         const result = await call(endpoint, page)
         return { body: unwrap(result), headers: (result as { headers: Headers }).headers }
       }),
-    csv: (endpoint: string, input: Call = {}) =>
-      textOf(async () => {
-        const answer = await send(endpoint, input, { Accept: 'text/csv' })
-        if (!answer.ok || !answer.body) throw new LarderError(await failureOf(answer, system.now))
-        return answer.body
-      }),
-    live: (endpoint: string, input?: Call & { after?: string }) => live(endpoint, input),
+    csv: (endpoint: string, input: Call = {}) => {
+      const connection = new AbortController()
+      const signal = AbortSignal.any([input.signal ?? [], connection.signal].flat())
+      const watched = <T>(reading: Promise<T>) => inTime(reading, timeoutMs, connection, system)
+      return textOf(async () => {
+        const answer = await watched(send(endpoint, { ...input, signal }, { Accept: 'text/csv' }))
+        if (answer.ok && answer.body) return answer.body
+        throw new LarderError(await watched(failureOf(answer, system.now)))
+      }, watched)
+    },
+    live: (endpoint: string, input?: Call & LiveOptions) => live(endpoint, input),
     followOrder: ({ userId, orderId, signal }: Parameters<Client['followOrder']>[0]) => {
       const endpoint: OrderStream = 'GET /users/{user_id}/orders/{order_id}/events'
       const params = { user_id: userId, order_id: orderId }
@@ -145,9 +150,12 @@ function caller({ send, system, retry, timeoutMs }: Parts) {
     const headers: Record<string, string> = {}
     if (takesKey(method, path)) headers['Idempotency-Key'] = input.idempotencyKey ?? system.newKey()
     let inUseMs = 0
+    // True if an earlier try may have been executed.
+    let isUncertain = false
     for (let number = 1; ;) {
-      const limit = AbortSignal.timeout(timeoutOf(path, timeoutMs))
-      const signal = input.signal ? AbortSignal.any([input.signal, limit]) : limit
+      // An upload over a slow line may take any time.
+      const limit = input.form ? undefined : AbortSignal.timeout(timeoutOf(path, timeoutMs))
+      const signal = AbortSignal.any([input.signal ?? [], limit ?? []].flat())
       const result = await resultOf(
         () => send(endpoint, { ...input, signal }, headers),
         input.signal,
@@ -155,6 +163,8 @@ function caller({ send, system, retry, timeoutMs }: Parts) {
       )
       if (result.ok) return result
       const { error: failure } = result
+      if (isUncertain && (await isDeleted(endpoint, input, failure, call))) return deleted(input)
+      isUncertain ||= failure.status !== 429
       // A key of the caller may belong to an earlier call.
       const hasEarlier = number > 1 || input.idempotencyKey !== undefined
       const isInUse = hasEarlier && failure.code === 'idempotency_key_in_use'
@@ -177,16 +187,16 @@ function caller({ send, system, retry, timeoutMs }: Parts) {
 /** The text of a body in parts. A lost connection is an error: the text is not whole. */
 async function* textOf(
   open: () => Promise<ReadableStream<Uint8Array>>,
+  watched: <T>(reading: Promise<T>) => Promise<T>,
 ): AsyncGenerator<string, void, undefined> {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   const decoder = new TextDecoder()
   try {
     reader = (await open()).getReader()
-    for (let part = await reader.read(); !part.done; part = await reader.read())
+    for (let part = await watched(reader.read()); !part.done; part = await watched(reader.read()))
       yield decoder.decode(part.value, { stream: true })
   } catch (error) {
-    if (error instanceof LarderError) throw error
-    throw new LarderError({ code: 'network_error', message: (error as Error).message, status: 0 })
+    throw error instanceof LarderError ? error : new LarderError(lostOf(error))
   } finally {
     void reader?.cancel().catch(() => {})
   }

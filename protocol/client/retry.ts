@@ -36,8 +36,8 @@ export function pauseAfter(
 }
 
 /**
- * The pause while the service still executes an earlier try, whose answer is lost; null if the client has waited long
- * enough. `waitedMs` is the sum of these pauses.
+ * The pause while the service still executes an earlier try. Null if the client has waited long enough. `waitedMs` is the
+ * sum of these pauses.
  */
 export function pauseInUse(
   waitedMs: number,

@@ -1,3 +1,4 @@
+import { lostOf } from './answer.ts'
 import { pauseAfter } from './retry.ts'
 import type { ClientSystem } from './system.ts'
 import type { Failure, Retry } from './types.ts'
@@ -11,6 +12,8 @@ interface Followed {
   refusal: (answer: Response) => Promise<Error & { failure: Failure }>
   /** The id of the last message that the caller has. */
   after: string | undefined
+  /** Called when the stream cannot be opened. */
+  onFailure: ((failure: Failure) => void) | undefined
   signal: AbortSignal | undefined
   retry: Retry
   system: ClientSystem
@@ -27,17 +30,18 @@ export async function* follow(followed: Followed): AsyncGenerator<never, void, u
   while (!isOver()) {
     const connection = new AbortController()
     const own = signal ? AbortSignal.any([signal, connection.signal]) : connection.signal
+    const watched = <T>(reading: Promise<T>): Promise<T> => inTime(reading, SILENCE_MS, connection, system)
     let failure: Failure = { code: 'network_error', message: 'The stream has ended.', status: 0 }
+    let isOpen = false
     try {
       const headers = {
         Accept: 'text/event-stream',
         ...(lastId !== undefined && { 'Last-Event-ID': lastId }),
       }
-      const answer = await followed.open(headers, own)
-      if (!answer.ok || !answer.body) throw await followed.refusal(answer)
-      for await (const { id, data } of messagesOf(answer.body, (reading) =>
-        inTime(reading, connection, system),
-      )) {
+      const answer = await watched(followed.open(headers, own))
+      if (!answer.ok || !answer.body) throw await watched(followed.refusal(answer))
+      isOpen = true
+      for await (const { id, data } of messagesOf(answer.body, watched)) {
         failures = 0
         lastId = id ?? lastId
         const message: unknown = JSON.parse(data)
@@ -47,9 +51,10 @@ export async function* follow(followed: Followed): AsyncGenerator<never, void, u
     } catch (error) {
       if (signal?.aborted) return
       // The reader threw: the stream ends.
-      failure = (error as { failure?: Failure }).failure ?? failure
+      failure = (error as { failure?: Failure }).failure ?? lostOf(error)
       const again = { number: Math.min(failures + 1, retry.tries - 1), failure, isRepeatable: true }
       if (failure.status !== 0 && pauseAfter(again, retry, system.random) === null) throw error
+      if (!isOpen) followed.onFailure?.(failure)
     } finally {
       connection.abort()
     }
@@ -65,13 +70,19 @@ export async function* follow(followed: Followed): AsyncGenerator<never, void, u
   }
 }
 
-/** Ends a silent connection: it may be dead without a notice. */
-async function inTime<T>(reading: Promise<T>, connection: AbortController, system: ClientSystem): Promise<T> {
+/** Waits for a reading, and ends a silent connection: it may be dead without a notice. */
+export async function inTime<T>(
+  reading: Promise<T>,
+  limitMs: number,
+  connection: AbortController,
+  system: ClientSystem,
+): Promise<T> {
   const watch = new AbortController()
-  const silence = system.sleep(SILENCE_MS, watch.signal).then(
+  const silence = system.sleep(limitMs, watch.signal).then(
     () => {
-      connection.abort()
-      throw new Error('nothing came for too long')
+      const reason = new DOMException(`The service sent nothing for ${limitMs} ms.`, 'TimeoutError')
+      connection.abort(reason)
+      throw reason
     },
     () => new Promise<never>(() => {}),
   )

@@ -9,9 +9,11 @@ import {
   timeoutOf,
 } from '../../../protocol/client/retry.ts'
 import { routes } from '../../../protocol/contract/routes.ts'
+import { CANCELLED, deleted } from '../../../protocol/client/deletion.ts'
 import { deadlineOf } from '../../../protocol/model/hub-commands.ts'
+import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { readSettings } from '../../../protocol/model/program-settings.ts'
-import { json, lost, payment, refused, scripted } from './scripted.ts'
+import { json, lost, neverAnswered, payment, refused, scripted } from './scripted.ts'
 
 test('the client retries a lost answer, 503 and 429 under one idempotency key, with longer pauses', async () => {
   const inUse = refused(409, 'idempotency_key_in_use')
@@ -52,7 +54,7 @@ function busyService(workMs: number, options = {}) {
   return { client, keys, waitedMs: () => now }
 }
 
-test('a payment whose connection breaks is answered, even if the service needs another minute for it', async () => {
+test('a payment is answered after a broken connection, even if the service needs another minute for it', async () => {
   for (const tries of [2, 3, 5]) {
     const { client, keys } = busyService(60_000, { retry: { tries } })
     expect(await client.call('POST /users/payments/pay', payment)).toMatchObject({ ok: true })
@@ -173,4 +175,71 @@ test('retries stop after the maximum number of attempts, or if the service asks 
   const pauses = [0, 0.999].map((random) => pauseAfter(late, { ...others, firstMs }, () => random)!)
   expect(pauses[0]).toBe(firstMs * 4)
   expect(pauses[1]).toBeLessThanOrEqual(firstMs * 8)
+})
+
+test('an upload has no time limit, because a slow line may need any time; other calls have one', async () => {
+  const slowly = (_: string, { signal }: RequestInit): Promise<Response> =>
+    Promise.race([
+      neverAnswered(signal),
+      new Promise<Response>((resolve) => void setTimeout(resolve, 100, json([]))),
+    ])
+  const options = { timeoutMs: 10, retry: { tries: 1 }, system: { fetch: slowly } }
+  const client = createClient({ baseUrl: 'https://larder.example', ...options })
+  const form = new FormData()
+  expect(await client.call('PATCH /users/user/profile/image', { form })).toMatchObject({ ok: true })
+  expect(await client.call('GET /owners/hubs')).toMatchObject({ ok: false, error: { code: 'timeout' } })
+})
+
+const webhook = { params: { webhook_id: 'we_1' } }
+const order = { params: { user_id: 1, order_id: 2 } }
+
+test('a deletion is a success if its first answer was lost and the thing does not exist any more', async () => {
+  const { client } = scripted([lost(), refused(404, 'webhook_not_found')])
+  expect(await client.call('DELETE /owners/webhooks/{webhook_id}', webhook)).toMatchObject({ ok: true })
+})
+
+test('a deletion of a missing thing is refused if no earlier try can have deleted it', async () => {
+  const missing = () => refused(404, 'webhook_not_found')
+  const proxy = () => new Response('no such host', { status: 404 })
+  const limited = () => refused(429, 'rate_limit_exceeded')
+  for (const answers of [
+    [missing()],
+    [limited(), missing()],
+    [lost(), ...Array.from({ length: 4 }, proxy)],
+  ]) {
+    const { client } = scripted(answers)
+    const result = await client.call('DELETE /owners/webhooks/{webhook_id}', webhook)
+    expect(result).toMatchObject({ ok: false, error: { status: 404 } })
+  }
+})
+
+test('a repeated cancellation of a paid order is a success only if the order is cancelled', async () => {
+  for (const { status, isDone } of [
+    { status: OrderStatus.CANCELLED, isDone: true },
+    { status: OrderStatus.PREPARING, isDone: false },
+  ]) {
+    const { client, asked } = scripted([
+      lost(),
+      refused(409, 'order_not_deletable'),
+      json({ processing_status: status }),
+    ])
+    const result = await client.call('DELETE /users/{user_id}/orders/{order_id}', order)
+    expect(result.ok).toBe(isDone)
+    expect(asked.map(({ method }) => method)).toEqual(['DELETE', 'DELETE', 'GET'])
+  }
+  const first = scripted([refused(409, 'order_not_deletable')])
+  const again = await first.client.call('DELETE /users/{user_id}/orders/{order_id}', order)
+  expect(again).toMatchObject({ ok: false, error: { code: 'order_not_deletable' } })
+  expect(CANCELLED).toBe(OrderStatus.CANCELLED)
+})
+
+test('the answer to a deletion that an earlier try has done has the fields of every route', () => {
+  const params = { order_id: 2, payment_method_id: 'pm_1' }
+  const result = deleted({ params })
+  const bodies = Object.values(routes).filter(
+    ({ method, ...route }) => method === 'DELETE' && !('status' in route && route.status === 204),
+  )
+  expect(bodies.length).toBeGreaterThan(2)
+  for (const { path, response } of bodies)
+    expect([path, response.safeParse('data' in result && result.data).success]).toEqual([path, true])
 })

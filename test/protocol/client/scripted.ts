@@ -27,8 +27,8 @@ export function scripted(answers: (Answer | ((asked: Asked) => Answer))[], optio
           : Promise.reject(answer ?? new Error('no more'))
       },
       sleep: (ms, signal) => {
-        // The idle timer of a stream is not a pause between attempts.
-        if (ms === 45_000) return new Promise<void>(() => {})
+        // The limit of a silent connection is not a pause between attempts.
+        if (ms >= 30_000) return new Promise<void>(() => {})
         pauses.push(ms)
         return signal?.aborted ? Promise.reject(new Error('aborted')) : Promise.resolve()
       },
@@ -45,6 +45,9 @@ export const json = (body: unknown, status = 200, headers: Record<string, string
   new Response(JSON.stringify(body), { status, headers: { 'Content-Type': 'application/json', ...headers } })
 export const refused = (status: number, code: string, headers: Record<string, string> = {}): Response =>
   json({ error: { code, message: 'No.' }, detail: 'No.', request_id: 'req_1' }, status, headers)
+/** A fetch without an answer: a frozen service, or a dead route. */
+export const neverAnswered = (signal: AbortSignal | null | undefined): Promise<never> =>
+  new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error)))
 export const lost = () => new TypeError('fetch failed')
 export const payment = { body: { order_id: 1, payment_method_id: 'pm_card_visa' } }
 

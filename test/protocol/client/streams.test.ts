@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { createClient } from '../../../protocol/client/client.ts'
+import { createClient, type LarderError } from '../../../protocol/client/client.ts'
 import { messagesOf } from '../../../protocol/client/stream.ts'
 import { isActive, OrderStatus } from '../../../protocol/model/order-status.ts'
-import { all, lost, refused, scripted } from './scripted.ts'
+import { all, lost, neverAnswered, refused, scripted } from './scripted.ts'
 
 const streamOf = (...texts: string[]): Response =>
   new Response(
@@ -41,14 +41,50 @@ test('the client follows an order to its final state and no further', async () =
     expect([status, isActive(status)]).toEqual([status, status < 60])
 })
 
+/** A sleep that is short, and longer than an answer needs. */
+const soon = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, 20))
+
 test('the client reopens a stream that is silent', async () => {
   const silent = new Response(new ReadableStream({ start() {} }))
   const answers = [silent, streamOf('data: {"processing_status":60}\n\n')]
   const client = createClient({
     baseUrl: 'https://larder.example',
-    system: { fetch: () => Promise.resolve(answers.shift()!), sleep: () => Promise.resolve() },
+    system: { fetch: () => Promise.resolve(answers.shift()!), sleep: soon },
   })
   expect(await all(client.followOrder({ userId: 1, orderId: 2 }))).toHaveLength(1)
+})
+
+test('the client reopens a stream that never begins, and reports each failed opening', async () => {
+  let opened = 0
+  const failures: string[] = []
+  const client = createClient({
+    baseUrl: 'https://larder.example',
+    system: {
+      fetch: (_, { signal }) =>
+        ++opened < 3 ? neverAnswered(signal) : Promise.resolve(streamOf('data: {"id":"evt_1"}\n\n')),
+      sleep: soon,
+    },
+  })
+  const onFailure = ({ code }: { code: string }) => void failures.push(code)
+  for await (const { id } of client.live('GET /owners/events/stream', { onFailure })) {
+    expect(id).toBe('evt_1')
+    break
+  }
+  expect(failures).toEqual(['timeout', 'timeout'])
+})
+
+test('a CSV report that never begins, or stops in the middle, ends with a timeout', async () => {
+  const halves = new ReadableStream({
+    start: (controller) => controller.enqueue(new TextEncoder().encode('a,b\r\n')),
+  })
+  for (const fetch of [
+    (_: string, { signal }: RequestInit) => neverAnswered(signal),
+    () => Promise.resolve(new Response(halves)),
+  ]) {
+    const client = createClient({ baseUrl: 'https://larder.example', timeoutMs: 20, system: { fetch } })
+    const error = await all(client.csv('GET /owners/audit')).catch((thrown: unknown) => thrown)
+    expect((error as LarderError).failure).toMatchObject({ code: 'timeout', status: 0 })
+  }
 })
 
 test('the client closes the connection of a stream that its reader leaves', async () => {
