@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
-import { createClient, unwrap, LarderError, type Call, type Result } from '../../protocol/client/client.ts'
+import {
+  createClient,
+  unwrap,
+  LarderError,
+  type Call,
+  type Failure,
+  type Result,
+} from '../../protocol/client/client.ts'
 import type { Route } from '../../protocol/contract/route.ts'
 import { routes } from '../../protocol/contract/routes.ts'
 import { helpText, inGroup, optionalText, readSettings } from '../../protocol/model/program-settings.ts'
@@ -185,6 +192,7 @@ function subcommandOf(command: ApiCommand): Subcommand {
     flags: Object.keys(flagsOf(route)),
     positionals: fields.filter(({ place }) => place === 'params').map(({ name }) => name),
     help: () => helpOf(command),
+    isFailure: (output) => FailureAnswer.safeParse(output).success,
     run: (invocation) => run(command, invocation),
   }
 }
@@ -194,7 +202,31 @@ interface AnyClient {
   call(endpoint: string, input: Call): Promise<Result<unknown>>
   items(endpoint: string, input: Call): AsyncIterable<unknown>
   csv(endpoint: string, input: Call): AsyncIterable<string>
-  live(endpoint: string, input: Call): AsyncIterable<unknown>
+  live(endpoint: string, input: Call & Pick<Openings, 'onFailure'>): AsyncIterable<unknown>
+}
+
+/** Failures that a success status reports: of controls over SSH, and of bins that did not all open. */
+const FailureAnswer = z.union([
+  z.object({ success: z.literal(false) }),
+  z.object({ result: z.object({ success: z.literal(false) }) }),
+])
+
+/** Notes about a stream that cannot be opened: one per reason, until the stream is open. */
+interface Openings {
+  onFailure: (failure: Failure) => void
+  onMessage: () => void
+}
+
+function openings({ terminal }: WithoutStore, url: string): Openings {
+  let noted = ''
+  return {
+    onFailure: (failure) => {
+      const text = failureText(failure, url)
+      if (text !== noted) terminal.warn?.(`${text}; the command tries again\n`)
+      noted = text
+    },
+    onMessage: () => void (noted = ''),
+  }
 }
 
 async function run({ endpoint, route }: ApiCommand, invocation: WithoutStore): Promise<unknown> {
@@ -204,7 +236,11 @@ async function run({ endpoint, route }: ApiCommand, invocation: WithoutStore): P
   const client = createClient(access) as unknown as AnyClient
   try {
     if (isStream(route)) {
-      for await (const message of client.live(endpoint, input)) terminal.print(`${JSON.stringify(message)}\n`)
+      const { onFailure, onMessage } = openings(invocation, access.baseUrl)
+      for await (const message of client.live(endpoint, { ...input, onFailure })) {
+        onMessage()
+        terminal.print(`${JSON.stringify(message)}\n`)
+      }
       return undefined
     }
     if (options['csv'] !== undefined) {
@@ -229,7 +265,7 @@ async function run({ endpoint, route }: ApiCommand, invocation: WithoutStore): P
 
 /** Describes a failed call: code, message, details, and each field that the service refused. */
 function failureText(
-  { code, message, status, problems = [], details, requestId }: LarderError['failure'],
+  { code, message, status, problems = [], details, requestId }: Failure,
   url: string,
 ): string {
   if (status === 0) return `${url} does not answer (${code}: ${message}); LARDER_URL names the service`

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +9,7 @@ import { runCommandLine, type Terminal } from '../../../cloud/cli/command-line.t
 import { ApiError } from '../../../cloud/platform/api-error.ts'
 import { listen } from '../../../cloud/platform/http/listen.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
+import { sshFailure } from '../../../protocol/contract/owner-controls.ts'
 import { routes } from '../../../protocol/contract/routes.ts'
 import type { Route } from '../../../protocol/contract/route.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
@@ -164,4 +167,55 @@ test('without LARDER_URL the running demo is called with its own keys', async ()
   writeFileSync(join(folder, 'demo.json'), JSON.stringify({ base_url: environment.LARDER_URL, ...keys }))
   const own = { LARDER_URL: undefined, LARDER_API_KEY: undefined, DATA_DIR: join(folder, 'cloud') }
   expect(await run('hubs', ['list'], own)).toMatchObject({ exitCode: 0, stderr: '' })
+})
+
+test('a command has exit status 1 if its answer reports a failure with status 200', async () => {
+  const place = { hub_id: 1, bin_number: 2 }
+  const answers = {
+    disable_bin_ssh: sshFailure('connection_error', 'The hub does not answer.', place),
+    'open-delivery': { success: false, order_id: 5, results: [{ bin_number: 2, success: false }] },
+    enable_bin_ssh: { status: 'ok', result: { success: true } },
+  }
+  const simple = createServer(({ url = '' }, response) => {
+    const [, answer] = Object.entries(answers).find(([name]) => url.includes(name))!
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(answer))
+  })
+  await new Promise<void>((resolve) => void simple.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void simple.close())
+  const { port } = simple.address() as AddressInfo
+  const own = { LARDER_URL: `http://127.0.0.1:${port}`, LARDER_TOKEN: 't' }
+  for (const [noun, args, exitCode] of [
+    ['controls', ['disable-bin-ssh', '--hub', '1', '--bin', '2'], 1],
+    ['controls', ['enable-bin-ssh', '--hub', '1', '--bin', '2'], 0],
+    ['customer-orders', ['open-delivery', '1', '5', '--hub-id', '1'], 1],
+  ] as const) {
+    const outcome = await run(noun, args, own)
+    expect(outcome).toMatchObject({ exitCode, stderr: '' })
+    expect(JSON.parse(outcome.stdout)).toBeTruthy()
+  }
+})
+
+test('a stream that cannot be opened leaves one note for each reason, and is opened again', async () => {
+  const notes: string[] = []
+  const stop = new AbortController()
+  const warn = (text: string): void => {
+    notes.push(text)
+    if (notes.length > 1) stop.abort()
+  }
+  let opened = 0
+  const failing = createServer((_, response) => {
+    opened += 1
+    response.writeHead(opened < 3 ? 502 : 500).end()
+  })
+  await new Promise<void>((resolve) => void failing.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void failing.close())
+  const { port } = failing.address() as AddressInfo
+  const on = { ...terminal, warn, signal: stop.signal }
+  const outcome = await run('events', ['stream'], { LARDER_URL: `http://127.0.0.1:${port}` }, on)
+  expect(outcome.exitCode).toBe(0)
+  expect(notes).toEqual([
+    expect.stringContaining('HTTP 502; the command tries again'),
+    expect.stringContaining('HTTP 500; the command tries again'),
+  ])
+  expect(opened).toBe(3)
 })
