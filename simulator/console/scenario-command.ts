@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import type { Clock } from '../../protocol/model/runtime.ts'
+import { problemOf } from '../../protocol/model/system-error.ts'
 import type { Simulator } from '../interface/client.ts'
 import type { Listed, Run } from '../scenarios/results.ts'
 import { runAndWatch, stepLine } from '../scenarios/watch.ts'
@@ -63,7 +64,14 @@ export async function scenarioCommand(call: ScenarioCall): Promise<string> {
         'DELETE',
         `/api/recording?name=${encodeURIComponent(name)}`,
       )
-      await simulator.ask('PUT', path, { text })
+      try {
+        await simulator.ask('PUT', path, { text })
+      } catch (error) {
+        // The recording has ended: this is its only copy.
+        throw new Error(`${problemOf(error)}. The recording has ended. Its text:\n\n${text}`, {
+          cause: error,
+        })
+      }
       return text
     }
     case 'show': {

@@ -37,7 +37,7 @@ interface File {
 
 export async function scenarioCommand(argv: readonly string[], runtime: Runtime): Promise<void> {
   try {
-    process.exitCode = await command(argv, runtime, (text) => void process.stdout.write(`${text}\n`))
+    process.exitCode = await runCommand(argv, runtime, (text) => void process.stdout.write(`${text}\n`))
   } catch (error) {
     if (
       ![UsageError, Unreachable, AnswerError].some((kind) => error instanceof kind) &&
@@ -51,7 +51,8 @@ export async function scenarioCommand(argv: readonly string[], runtime: Runtime)
 
 class UsageError extends Error {}
 
-async function command(
+/** Returns the exit status. */
+export async function runCommand(
   argv: readonly string[],
   runtime: Runtime,
   print: (text: string) => void,
@@ -65,6 +66,7 @@ async function command(
   if (paths.length === 0) throw new UsageError('scenario needs the name of a file\n\n' + usage)
   const parameters = Object.fromEntries((values.set ?? []).map(settingOf))
   const files = paths.map((path) => readFile(path, parameters))
+  requireKnown(parameters, files)
   if (verb === 'check') {
     for (const { path, scenario } of files) print(`${path}: ${scenario.name}, ${scenario.steps.length} steps`)
     return 0
@@ -72,28 +74,47 @@ async function command(
   const hubId = Number(values.hub ?? 1)
   const stopping = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => stopping.abort())
+  const groups = values.attach === undefined ? bySettings(files) : [files]
   const runs: Run[] = []
-  for (const group of values.attach === undefined ? bySettings(files) : [files]) {
-    if (stopping.signal.aborted) break
-    const place =
-      values.attach === undefined
-        ? await ownDemo(group[0]!.scenario.settings, runtime, stopping.signal)
-        : undefined
-    try {
-      const simulator = place?.simulator ?? simulatorAt(values.attach!)
-      for (const file of group)
-        runs.push(
-          await runFile(file, { simulator, hubId, parameters, runtime, stopping: stopping.signal, print }),
-        )
-    } finally {
-      await place?.end()
-    }
+  const report = (others: readonly JunitCase[] = []): void => {
+    const cases = [...runs.map(caseOf), ...others]
+    if (values.report !== undefined) writeFileSync(values.report, junitReport('scenarios', cases))
   }
-  if (values.report !== undefined) writeFileSync(values.report, junitReport('scenarios', runs.map(caseOf)))
+  try {
+    for (const group of groups) {
+      if (stopping.signal.aborted) break
+      const place =
+        values.attach === undefined
+          ? await ownDemo(group[0]!.scenario.settings, runtime, stopping.signal)
+          : undefined
+      try {
+        const simulator = place?.simulator ?? simulatorAt(values.attach!)
+        for (const file of group)
+          runs.push(
+            await runFile(file, { simulator, hubId, parameters, runtime, stopping: stopping.signal, print }),
+          )
+      } finally {
+        await place?.end()
+      }
+    }
+  } catch (error) {
+    report(groups.flat().slice(runs.length).map(unrunBecause(error)))
+    throw error
+  }
+  report()
   const failed = runs.filter(({ state }) => state !== 'passed')
   print(`${runs.length - failed.length} of ${files.length} scenarios passed`)
   return failed.length === 0 && runs.length === files.length ? 0 : 1
 }
+
+/** The cases that an error has prevented: it belongs to the first, and the others were not tried. */
+const unrunBecause =
+  (error: unknown) =>
+  ({ scenario: { name } }: File, index: number): JunitCase => ({
+    name,
+    ms: 0,
+    ...(index === 0 ? { failure: problemOf(error) } : { skipped: 'an earlier scenario could not be run' }),
+  })
 
 function read(argv: readonly string[]) {
   try {
@@ -125,6 +146,16 @@ function settingOf(word: string): [string, string | number] {
   if (at < 1) throw new UsageError(`--set ${word}: must be name=value`)
   const text = word.slice(at + 1)
   return [word.slice(0, at), text !== '' && Number.isFinite(Number(text)) ? Number(text) : text]
+}
+
+/** Throws if no file has a parameter of this name. */
+function requireKnown(given: Parameters, files: readonly File[]): void {
+  const known = [...new Set(files.flatMap(({ scenario }) => Object.keys(scenario.parameters)))]
+  for (const name of Object.keys(given))
+    if (!known.includes(name)) {
+      const names = known.length > 0 ? known.join(', ') : 'none'
+      throw new UsageError(`--set ${name}: no file has this parameter; their parameters: ${names}`)
+    }
 }
 
 /** A parameter that this file does not have may belong to another file. */

@@ -2,7 +2,9 @@ import { PassThrough } from 'node:stream'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { commandHelp, createSession, startRepl } from '../../../simulator/console/repl.ts'
+import { scenarioCommand } from '../../../simulator/console/scenario-command.ts'
 import { Fleet } from '../../../simulator/fleet.ts'
+import { AnswerError } from '../../../simulator/interface/client.ts'
 import { SimulatedHub } from '../../../simulator/simulated-hub.ts'
 import { memoryStorage } from '../../world/memory-storage.ts'
 import type { SavedWorld } from '../../../simulator/storage/world-shelf.ts'
@@ -143,4 +145,16 @@ describe('the console’s commands', () => {
     expect(text).toContain(commandHelp)
     expect(hub.faults.active()).toHaveLength(1)
   })
+})
+
+test('the text of a recording that cannot be saved is in the error, because the recording has ended', async () => {
+  const refused = new AnswerError(422, 'invalid_scenario', 'buy-one is a scenario of the library')
+  const simulator = {
+    ask: (method: string) =>
+      method === 'DELETE' ? Promise.resolve({ text: 'steps: []' } as never) : Promise.reject(refused),
+  }
+  const call = { simulator, clock: bench.clock, hubId: 1, values: {}, text: '', show: () => {} }
+  await expect(scenarioCommand({ ...call, words: ['save', 'buy-one'] })).rejects.toThrow(
+    /of the library[^]*steps: \[\]/,
+  )
 })
