@@ -21,7 +21,11 @@ function page(...answers: Answer[]) {
     if (answer === 'lost') return Promise.reject(new TypeError('connection reset'))
     return Promise.resolve(Response.json(answer[1], { status: answer[0] }))
   }
-  const client = createClient({ baseUrl: 'http://larder.test', retry: { tries: 1, mostInUseMs: 0 }, system: { fetch } })
+  const client = createClient({
+    baseUrl: 'http://larder.test',
+    retry: { tries: 1, mostInUseMs: 0 },
+    system: { fetch },
+  })
   const storage = {
     getItem: (name: string) => stored.get(name) ?? null,
     setItem: (name: string, text: string) => void stored.set(name, text),
