@@ -3,8 +3,8 @@
 export type Row = Readonly<Record<string, string>>
 
 /**
- * The rows of a table by the names in its first line. Commas and semicolons separate cells. Throws if a line is broken: its
- * cells would be unknown, and those of all later lines.
+ * The rows of a table by the names in its first line. Commas and semicolons separate cells. Throws if a line is broken: the
+ * cells of this line and of all later lines would be unknown.
  */
 export function rowsOf(given: string): Row[] {
   const text = given.replace(/^\uFEFF/, '')

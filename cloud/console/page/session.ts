@@ -71,18 +71,8 @@ export const connect = (patience: Patience): Client =>
     },
   })
 
-// The page asks again, and shows at once that the service is away.
-const retry = { tries: 2 }
-export const client = connect({ retry, timeoutMs: 20_000 })
-/** For calls in which the service waits for a hub over SSH. */
-const slow = connect({ retry, timeoutMs: 90_000 })
-/** An upload takes as long as the line needs. The service ends it after 30 minutes. */
-const uploading = connect({ retry, timeoutMs: 35 * 60_000 })
-
-function clientFor(endpoint: string, input: object): Client {
-  if ('form' in input) return uploading
-  return endpoint.endsWith('_ssh') ? slow : client
-}
+/** The page asks again, and shows at once that the service is away. Uploads and slow controls have more time. */
+export const client = connect({ retry: { tries: 2 }, timeoutMs: 20_000 })
 
 const unanswered = new Unanswered(surroundings.newKey)
 
@@ -107,7 +97,7 @@ const asAskError = (error: unknown): unknown =>
 export async function ask<E extends Endpoint>(endpoint: E, ...args: Args<E>): Promise<Api[E]['answer']> {
   const [input = {}] = args
   const result = await unanswered.call(endpoint, input, (idempotencyKey) =>
-    clientFor(endpoint, input).call(endpoint, ...([{ ...input, idempotencyKey }] as Args<E>)),
+    client.call(endpoint, ...([{ ...input, idempotencyKey }] as Args<E>)),
   )
   if (!result.ok) throw new AskError(result.error)
   return result.data

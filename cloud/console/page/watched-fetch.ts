@@ -1,4 +1,4 @@
-/** What the page learns from the answers of the service. */
+/** Receives the state of service and session, as answers show it. */
 interface Notice {
   /** The service does not answer. */
   away(): void

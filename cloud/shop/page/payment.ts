@@ -84,7 +84,7 @@ function returnFocus(held: Element | null): void {
     held.focus()
 }
 
-/** PENDING_PAYMENT. An order whose payment has ended unpaid is a cart again. */
+/** PENDING_PAYMENT. After a payment that ended unpaid, the order is a cart again. */
 const FIRST_AFTER_CART = 10
 
 const chosenCard = async (): Promise<string> =>

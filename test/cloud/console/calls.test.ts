@@ -37,7 +37,7 @@ const lost = (): Response => {
 const json = (status: number, body: object) => (): Response => Response.json(body, { status })
 const page = (status: number) => (): Response => new Response('<html>Bad Gateway</html>', { status })
 
-/** What the header of the console shows. */
+/** The state in the header of the console. */
 const shown = { isAway: false, isSignedIn: true }
 const fetch = watchedFetch({
   away: () => (shown.isAway = true),
