@@ -3,12 +3,12 @@ import { deleteOrder } from '../../cloud/commerce/fulfilment/delete-order.ts'
 import { confirmPayment } from '../../cloud/commerce/payments/confirm.ts'
 import { confirmClaim } from '../cloud/support/confirm-claim.ts'
 import { pay } from '../../cloud/commerce/payments/pay.ts'
-import { refundItem, refundOrder } from '../../cloud/commerce/refunds/refund-requests.ts'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { ABSENT_MS } from './blows.ts'
 import { ask, retryCall, type CustomerWorld } from './customer-calls.ts'
 import { announceDeals } from './deals.ts'
 import { PRODUCTS, productOf } from './hardware.ts'
+import { returnMoney, returnUnits } from './owner.ts'
 import type { Site } from './stage.ts'
 import { debit, topUp } from './wallet-customer.ts'
 
@@ -48,33 +48,9 @@ export async function buyOnce(world: CustomerWorld, userId: number): Promise<str
     const deleted = await retryCall(world, (cloud) => deleteOrder(cloud, key, `user ${userId}`))
     world.coverage.hit(`customer cancels: ${deleted.kind === 'refused' ? deleted.code : deleted.kind}`)
   }
-  if (chance.happens(0.06)) await refundLine(world, key)
-  if (chance.happens(0.05)) {
-    const refunded = await retryCall(world, (cloud) =>
-      refundOrder(cloud, {
-        orderId,
-        mayTouch: () => Promise.resolve(true),
-        amount: chance.happens(0.5) ? chance.between(1, 300) : undefined,
-        actor: 'owner',
-      }),
-    )
-    world.coverage.hit(`owner refunds: ${refunded.kind === 'refused' ? refunded.code : refunded.kind}`)
-  }
+  if (chance.happens(0.06)) await returnUnits(world, key)
+  if (chance.happens(0.05)) await returnMoney(world, orderId)
   return collect(world, orderId, site)
-}
-
-async function refundLine(world: CustomerWorld, { orderId, hubId }: Key): Promise<void> {
-  const { chance } = world
-  const request = {
-    orderId,
-    mayTouch: () => Promise.resolve(true),
-    actor: 'owner',
-    productId: chance.pick(shelfOf(hubId)),
-    quantity: chance.between(1, 2),
-    requestKey: `line-${chance.between(1, 1_000_000_000)}`,
-  }
-  const refunded = await retryCall(world, (cloud) => refundItem(cloud, request))
-  world.coverage.hit(`owner refunds a line: ${refunded.kind === 'refused' ? refunded.code : refunded.kind}`)
 }
 
 const shelfOf = (hubId: number): number[] =>

@@ -8,6 +8,7 @@ import { liveCustomer } from './customer.ts'
 import { firmwareOf } from '../world/firmware.ts'
 import { collect } from './collect.ts'
 import { liveUnattended } from './fleet-blows.ts'
+import { liveOwner } from './owner.ts'
 import { operateAtRandom, putInOrder } from './technician.ts'
 import { World } from './world.ts'
 
@@ -75,6 +76,7 @@ async function play(seed: number, world: World): Promise<SeedOutcome> {
       liveCustomer({ ...people, chance: chance.fork() }, index + 1),
     ),
     ...technicians.map(operateAtRandom),
+    liveOwner({ ...people, chance: seededChance(seed ^ 0x0e7a1d) }),
     ...(world.fleet ? [liveUnattended(world, world.fleet, seededChance(seed ^ 0x11fe))] : []),
   ]
   for (const visitor of visitors) visitor.catch(report)
