@@ -144,10 +144,21 @@ export class JournalOutbox {
       restart.run(epoch, stream)
       if (stream === 'ledger') learnEpoch.run(epoch)
       this.#move(stream, this.#load(stream))
-      if (stream === 'telemetry') this.#telemetryTaken = 0
-      else this.#sentThrough = 0
+      this.#restartNumbers(stream)
       this.#announce(stream)
     })
+  }
+
+  /** Nothing of the new epoch has been sent. Undone if the epoch cannot be stored: the old entries were sent. */
+  #restartNumbers(stream: OutboxStream): void {
+    const [sent, taken] = [this.#sentThrough, this.#telemetryTaken]
+    const undo = (): void => {
+      this.#sentThrough = sent
+      this.#telemetryTaken = taken
+    }
+    this.#store.note({ undo, again: () => {} })
+    if (stream === 'telemetry') this.#telemetryTaken = 0
+    else this.#sentThrough = 0
   }
 
   /** The operations with unacknowledged drops. */

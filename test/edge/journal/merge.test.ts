@@ -140,3 +140,19 @@ test('a hub that was never connected has one state of each sensor, and each acti
   })
   expect(held.take().map(({ kind }) => kind)).toEqual(['state', 'local', 'local'])
 })
+
+test('a sent entry stays as it was sent if the next epoch cannot be stored', () => {
+  const store = storeOn()
+  const outbox = new JournalOutbox(store, virtualRuntime())
+  outbox.append('ledger', bin(2, 'open'))
+  outbox.read('ledger', 1, 10)
+  const full = new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL')
+  expect(() =>
+    store.transact((): void => {
+      outbox.newEpoch('ledger')
+      throw full
+    }),
+  ).toThrow('full')
+  outbox.append('ledger', bin(2, 'free'))
+  expect(waiting(outbox, store).short).toEqual(['bin 2 open', 'bin 2 free'])
+})
