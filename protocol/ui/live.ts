@@ -1,5 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { type Json, type JsonChange, withChanges } from '../model/json-changes.ts'
+import { call } from './call-program.ts'
 import { isSilent } from './silence.ts'
 
 /** The state of the page's program, as it changes. */
@@ -14,8 +15,6 @@ export interface Live<State> {
 const RETRY_MS = 1000
 /** Interval at which a hidden page requests the state, in milliseconds. */
 const HIDDEN_MS = 15_000
-/** Time limit of a call, in milliseconds. */
-const CALL_MS = 30_000
 
 export const pause = (ms: number): Promise<void> =>
   new Promise((resolve) => {
@@ -112,46 +111,5 @@ export function follow<State>(
       document.removeEventListener('visibilitychange', update)
       shut()
     },
-  }
-}
-
-/** An error answer, with its sentence. */
-export class CallError extends Error {
-  readonly status: number
-  readonly details: unknown
-  constructor(status: number, message: string, details: unknown) {
-    super(message)
-    this.status = status
-    this.details = details
-  }
-}
-
-/** Calls the page's own program. Throws `CallError`, or an `Error` with a readable message if there is no answer in time. */
-export async function call<T>(method: string, path: string, body?: object, timeoutMs = CALL_MS): Promise<T> {
-  let answer: Response
-  let text: string
-  try {
-    answer = await fetch(path, {
-      method,
-      headers: body === undefined ? {} : { 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    text = await answer.text()
-  } catch {
-    throw new Error('It does not answer: is it running, and are you on its network?')
-  }
-  const json = parsed(text)
-  if (answer.ok) return json as T
-  const { error } = json as { error?: { message?: string; details?: unknown } }
-  throw new CallError(answer.status, error?.message ?? `It answers ${answer.status}.`, error?.details)
-}
-
-/** A proxy may answer with a page. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return {}
   }
 }

@@ -167,7 +167,7 @@ describe('the shop when calls fail', () => {
       let isLost = false
       await shown.route(/\/session$/, (route) => {
         if (route.request().method() !== 'DELETE') return route.continue()
-        return isLost ? route.abort() : route.fulfill({ status: 503, json: broken })
+        return isLost ? route.abort() : route.fulfill({ status: 502, body: '<html>Bad Gateway</html>' })
       })
       await signOut.click()
       await shown.getByText('You may still be signed in. The service does not answer.').waitFor()

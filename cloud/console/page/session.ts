@@ -8,6 +8,7 @@ import {
 } from '../../../protocol/client/client.ts'
 import { surroundings } from '../../../protocol/client/system.ts'
 import type { Args, ClientOptions, Endpoint, ItemOf, Paged } from '../../../protocol/client/types.ts'
+import { sentenceOf } from '../../../protocol/ui/call-program.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { pictureAddress } from '../../../protocol/ui/picture-address.ts'
 import { roleScopes, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
@@ -80,7 +81,7 @@ const unanswered = new Unanswered(surroundings.newKey)
 export class AskError extends Error {
   readonly failure: Failure
   constructor(failure: Failure) {
-    super(failure.status === 0 ? 'The service does not answer.' : failure.message)
+    super(sentenceOf(failure, 'The service'))
     this.failure = failure
   }
 

@@ -1,20 +1,19 @@
+import { callProgram } from '../../../protocol/ui/call-program.ts'
 import { pause } from '../../../protocol/ui/live.ts'
-import { base, csrf, hasExpired, hasProvider, session, type Session } from './session.ts'
-import { sessionCall } from './session-call.ts'
+import { AskError, base, csrf, hasExpired, hasProvider, session, type Session } from './session.ts'
 
 const RETRY_MS = 2_000
 
-/** A call about the session of this browser, by the path below `/session`. Throws an error with a sentence for the person. */
-export const callSession = <T>(
+/** A call about the session of this browser, by the path below `/session`. Throws `AskError`. */
+export async function callSession<T>(
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE',
   path: '' | `/${string}`,
   body?: object,
-): Promise<T> =>
-  sessionCall<T>(`${base}/session${path}`, {
-    method,
-    headers: { 'Content-Type': 'application/json', 'X-CSRF-Token': csrf() },
-    ...(body && { body: JSON.stringify(body) }),
-  })
+): Promise<T> {
+  const result = await callProgram<T>(`${base}/session${path}`, { method, body, csrf: csrf() })
+  if (!result.ok) throw new AskError(result.error)
+  return result.data
+}
 
 /** Reads who is signed in, until the service answers. */
 export async function enter(): Promise<void> {

@@ -5,6 +5,7 @@ import type { PaymentMethod } from '../../../protocol/contract/consumer-payments
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { WalletTransaction } from '../../../protocol/contract/consumer-wallet.ts'
 import type { Product, Storefront } from '../../../protocol/contract/consumer-products.ts'
+import { callProgram } from '../../../protocol/ui/call-program.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { filled, words } from './language.ts'
 import { readPatiently } from './reading.ts'
@@ -76,26 +77,8 @@ export function checked<T>(result: Result<T>): T | undefined {
   return undefined
 }
 
-/** Time limit of a call about the session, in milliseconds. */
-const SESSION_MS = 15_000
-
-async function callSession(method: string, path = ''): Promise<Result<Session | undefined>> {
-  try {
-    const answer = await fetch(address(`/session${path}`), {
-      method,
-      headers: { 'X-CSRF-Token': session.value?.csrf ?? '' },
-      signal: AbortSignal.timeout(SESSION_MS),
-    })
-    const { ok, status, headers } = answer
-    if (!ok) return { ok, error: { code: codeOf(status), message: `HTTP ${status}`, status } }
-    return { ok, data: status === 204 ? undefined : ((await answer.json()) as Session), status, headers }
-  } catch (error) {
-    return { ok: false, error: { code: 'network_error', message: (error as Error).message, status: 0 } }
-  }
-}
-
-const codeOf = (status: number): string =>
-  status === 429 ? 'rate_limit_exceeded' : status >= 500 ? 'service_unavailable' : 'other'
+const callSession = (method: string, path = ''): Promise<Result<Session | undefined>> =>
+  callProgram(address(`/session${path}`), { method, csrf: session.value?.csrf ?? '' })
 
 /** A person at a shared device must know that a sign-out has failed. */
 export async function signOut(): Promise<void> {

@@ -5,7 +5,7 @@ import type {
   StoredAcceptance,
 } from '../../../protocol/model/acceptance.ts'
 import { inOrder } from '../../../protocol/ui/in-order.ts'
-import { call } from '../../../protocol/ui/live.ts'
+import { call } from '../../../protocol/ui/call-program.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { act, state, view } from './store.ts'
 import { causeOf } from './texts.ts'

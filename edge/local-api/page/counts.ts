@@ -1,6 +1,7 @@
 import { computed, effect, type Signal, signal } from '@preact/signals'
 import type { Location } from '../../../protocol/model/location.ts'
-import { call, CallError, pause } from '../../../protocol/ui/live.ts'
+import { call, CallError } from '../../../protocol/ui/call-program.ts'
+import { pause } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { PendingCounts, type PendingCount, type Sent } from './pending-counts.ts'
 import { hardware, hubId, isConnected, leave, login, person, software, state, storedHubs } from './store.ts'

@@ -9,7 +9,8 @@ import { syncText } from './texts.ts'
 import { effect, signal } from '@preact/signals'
 import { Pause, Play } from 'lucide'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { call, pause } from '../../../protocol/ui/live.ts'
+import { call } from '../../../protocol/ui/call-program.ts'
+import { pause } from '../../../protocol/ui/live.ts'
 import {
   logLines,
   LogView,

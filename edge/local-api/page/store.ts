@@ -1,6 +1,7 @@
 import { computed, effect, signal } from '@preact/signals'
 import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
-import { call, CallError, follow, type Live } from '../../../protocol/ui/live.ts'
+import { call, CallError } from '../../../protocol/ui/call-program.ts'
+import { follow, type Live } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
 import { StoredHubs } from './kept.ts'

@@ -1,4 +1,4 @@
-import { CallError } from '../../../protocol/ui/live.ts'
+import { CallError } from '../../../protocol/ui/call-program.ts'
 
 /** Why a command was not executed, and the remedy, by `details.reason`. */
 const reasons: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@ import { Circle, CircleCheck, CircleDot, CircleX, Pencil, Play, Save, Square } f
 import type { JSX } from 'preact'
 import { textsOf } from '../../../protocol/ui/form.ts'
 import { Icon } from '../../../protocol/ui/icon.tsx'
-import { call } from '../../../protocol/ui/live.ts'
+import { call } from '../../../protocol/ui/call-program.ts'
 import { attempt } from '../../../protocol/ui/notices.tsx'
 import type { Listed, Run, StepResult } from '../../scenarios/results.ts'
 import { hubId, recording, runs, state } from './store.ts'

@@ -1,6 +1,7 @@
 import { batch, computed, effect, signal } from '@preact/signals'
 import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
-import { call, follow, type Live, pause } from '../../../protocol/ui/live.ts'
+import { call } from '../../../protocol/ui/call-program.ts'
+import { follow, type Live, pause } from '../../../protocol/ui/live.ts'
 import type { Act } from '../../physics/world-state.ts'
 import type { Run } from '../../scenarios/results.ts'
 import type { WireEntry } from '../../wire-entry.ts'

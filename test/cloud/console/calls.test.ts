@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { once, isRunning } from '../../../cloud/console/page/running-acts.ts'
 import { oneAtATime } from '../../../cloud/console/page/one-at-a-time.ts'
-import { sessionCall } from '../../../cloud/console/page/session-call.ts'
 import { Unanswered } from '../../../cloud/console/page/unanswered.ts'
 import { watchedFetch } from '../../../cloud/console/page/watched-fetch.ts'
 import { createClient } from '../../../protocol/client/client.ts'
@@ -170,29 +169,4 @@ test('data is read again after a change that happened during a reading', async (
   stored = 'new'
   await Promise.all([first, read()])
   expect(seen).toBe('new')
-})
-
-test('a call about the session ends when the service does not answer', async () => {
-  const limit = AbortSignal.timeout.bind(AbortSignal)
-  vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => limit(ms / 1000))
-  silence()
-  await expect(sessionCall('http://larder.invalid/session', {})).rejects.toThrow(
-    'The service does not answer.',
-  )
-})
-
-test.each([
-  ['a page of a proxy', page(502), 'The service answers 502.'],
-  ['a page with status 200', page(200), 'The service answers 200.'],
-  ['JSON of a proxy', json(502, { message: 'x' }), 'The service answers 502.'],
-  ['a refusal', json(403, { error: { message: 'It is your only passkey.' } }), 'It is your only passkey.'],
-  ['no answer', lost, 'The service does not answer.'],
-])('a call about the session that gets %s fails with a sentence', async (_name, answer, sentence) => {
-  answers(answer)
-  await expect(sessionCall('http://larder.invalid/session/passkeys', {})).rejects.toThrow(sentence)
-})
-
-test('a sign-out has an empty answer', async () => {
-  answers(() => new Response(null, { status: 204 }))
-  await expect(sessionCall('http://larder.invalid/session', { method: 'DELETE' })).resolves.toBeUndefined()
 })

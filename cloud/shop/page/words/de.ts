@@ -168,6 +168,7 @@ const de: Words = {
     cart_empty: 'Ihr Warenkorb ist leer.',
     order_not_editable: 'Die Bestellung wird gerade bezahlt. Sie ist jetzt nicht änderbar.',
     processor_unavailable: 'Der Zahlungsdienst antwortet nicht. Sie haben nichts bezahlt.',
+    unreadable_answer: 'Der Dienst antwortet nicht. Versuchen Sie es gleich noch einmal.',
     service_unavailable: 'Der Dienst antwortet nicht. Versuchen Sie es gleich noch einmal.',
     rate_limit_exceeded: 'Zu viele Versuche. Warten Sie eine Minute.',
     hub_offline: 'Der Laden ist offline. Versuchen Sie es gleich noch einmal.',

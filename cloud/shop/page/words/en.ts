@@ -161,6 +161,7 @@ const en = {
     cart_empty: 'Your cart is empty.',
     order_not_editable: 'The order is being paid. It cannot be changed now.',
     processor_unavailable: 'The payment service does not answer. You paid nothing. Try again soon.',
+    unreadable_answer: 'The service does not answer. Try again in a moment.',
     service_unavailable: 'The service does not answer. Try again in a moment.',
     rate_limit_exceeded: 'Too many tries. Wait a minute.',
     hub_offline: 'The shop is offline. Try again in a moment.',
