@@ -138,8 +138,9 @@ describe('acts in the owner’s console', () => {
       })
       const button = page.getByRole('button', { name: 'Refund 1 unit of' })
       await button.click({ delay: 1300 })
-      await page.getByText('The service does not answer.').waitFor()
+      await page.getByText('It is not known whether it is done. Try again: it is done once.').waitFor()
       await button.click({ delay: 1300 })
+      await page.getByText('An earlier try had no answer. Both tries together are done once.').waitFor()
       await page.getByText(': done.').waitFor()
       expect([lost, await refundsOf(id)]).toEqual([2, 1])
     },

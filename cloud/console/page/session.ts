@@ -5,14 +5,17 @@ import {
   type Api,
   type Client,
   type Failure,
+  type Result,
 } from '../../../protocol/client/client.ts'
+import { takesKey } from '../../../protocol/client/retry.ts'
 import { surroundings } from '../../../protocol/client/system.ts'
 import type { Args, ClientOptions, Endpoint, ItemOf, Paged } from '../../../protocol/client/types.ts'
 import { sentenceOf } from '../../../protocol/ui/call-program.ts'
+import { say } from '../../../protocol/ui/notices.tsx'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { pictureAddress } from '../../../protocol/ui/picture-address.ts'
+import { isOutcome, Unanswered } from '../../../protocol/ui/unanswered.ts'
 import { roleScopes, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
-import { Unanswered } from './unanswered.ts'
 import { watchedFetch } from './watched-fetch.ts'
 
 /** Address of the service, without a slash at its end. The files of this page stand one step below it. */
@@ -75,13 +78,13 @@ export const connect = (patience: Patience): Client =>
 /** The page asks again, and shows at once that the service is away. Uploads and slow controls have more time. */
 export const client = connect({ retry: { tries: 2 }, timeoutMs: 20_000 })
 
-const unanswered = new Unanswered(surroundings.newKey)
+const unanswered = new Unanswered(sessionStorage, epochMs)
 
 /** A refused or failed call, with the sentence of the service. */
 export class AskError extends Error {
   readonly failure: Failure
-  constructor(failure: Failure) {
-    super(sentenceOf(failure, 'The service'))
+  constructor(failure: Failure, more = '') {
+    super(`${sentenceOf(failure, 'The service')}${more}`)
     this.failure = failure
   }
 
@@ -96,11 +99,22 @@ const asAskError = (error: unknown): unknown =>
 
 /** Returns the answer of a call. Throws `AskError`. */
 export async function ask<E extends Endpoint>(endpoint: E, ...args: Args<E>): Promise<Api[E]['answer']> {
+  const [method = '', path = ''] = endpoint.split(' ')
   const [input = {}] = args
-  const result = await unanswered.call(endpoint, input, (idempotencyKey) =>
-    client.call(endpoint, ...([{ ...input, idempotencyKey }] as Args<E>)),
+  if (!takesKey(method, path)) return answerOf(await client.call(endpoint, ...args))
+  const { email, name } = session.peek() ?? {}
+  const { result, isRepeated } = await unanswered.send(
+    [email, name, endpoint, input],
+    surroundings.newKey,
+    (idempotencyKey) => client.call(endpoint, ...([{ ...input, idempotencyKey }] as Args<E>)),
   )
-  if (!result.ok) throw new AskError(result.error)
+  if (result.ok && isRepeated) say('An earlier try had no answer. Both tries together are done once.')
+  const isOpen = !result.ok && !isOutcome(result.error)
+  return answerOf(result, isOpen ? ' It is not known whether it is done. Try again: it is done once.' : '')
+}
+
+function answerOf<Data>(result: Result<Data>, more?: string): Data {
+  if (!result.ok) throw new AskError(result.error, more)
   return result.data
 }
 

@@ -1,14 +1,10 @@
-import type { Client, Failure, Result } from '../../../protocol/client/client.ts'
+import type { Client, Result } from '../../../protocol/client/client.ts'
 import type { DepositResponse } from '../../../protocol/contract/consumer-wallet.ts'
+import type { Unanswered } from '../../../protocol/ui/unanswered.ts'
 
 interface Surroundings {
   client: Pick<Client, 'call'>
-  /** Survives a reload of the page. */
-  storage: {
-    getItem(name: string): string | null
-    setItem(name: string, text: string): void
-    removeItem(name: string): void
-  }
+  unanswered: Unanswered
   newKey: () => string
 }
 
@@ -24,8 +20,7 @@ interface Wanted {
   onSaved: () => void
 }
 
-/** A request without an answer. */
-interface Unanswered {
+interface Deposit {
   key: string
   card: string
   saves: boolean
@@ -35,24 +30,20 @@ interface Unanswered {
  * Requests a deposit. A request without an answer may have charged the card. The next request of the same customer,
  * amount and way therefore repeats it, with the same key and the same card, until the service reports an outcome.
  */
-export async function requestDeposit(
-  { client, storage, newKey }: Surroundings,
+export const requestDeposit = (
+  { client, unanswered, newKey }: Surroundings,
   { userId, cents, way, saves, card, onSaved }: Wanted,
-): Promise<Result<DepositResponse>> {
-  const name = `larder-deposit ${userId} ${cents} ${way}`
-  const stored = storage.getItem(name)
-  const request =
-    stored === null ? { key: newKey(), card: await card(), saves } : (JSON.parse(stored) as Unanswered)
-  storage.setItem(name, JSON.stringify(request))
-  const result = await send(client, cents, request, onSaved)
-  if (result.ok || isOutcome(result.error)) storage.removeItem(name)
-  return result
-}
+): Promise<{ result: Result<DepositResponse>; isRepeated: boolean }> =>
+  unanswered.send(
+    ['deposit', userId, cents, way],
+    async (): Promise<Deposit> => ({ key: newKey(), card: await card(), saves }),
+    (request) => send(client, cents, request, onSaved),
+  )
 
 async function send(
   client: Pick<Client, 'call'>,
   amount_cents: number,
-  { key, card, saves }: Unanswered,
+  { key, card, saves }: Deposit,
   onSaved: () => void,
 ): Promise<Result<DepositResponse>> {
   let payment_method_id = card
@@ -70,9 +61,3 @@ async function send(
     idempotencyKey: key,
   })
 }
-
-/** Refusals that concern the call, not the deposit: an earlier try may have been executed. */
-const REFUSED_CALL = [0, 401, 403, 429]
-
-const isOutcome = ({ status, code }: Failure): boolean =>
-  status < 500 && !REFUSED_CALL.includes(status) && code !== 'idempotency_key_in_use'

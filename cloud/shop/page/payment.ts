@@ -2,6 +2,8 @@ import { signal } from '@preact/signals'
 import type { PaymentMethod, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { surroundings } from '../../../protocol/client/system.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
+import { epochMs } from '../../../protocol/ui/page-clock.ts'
+import { isOutcome, Unanswered } from '../../../protocol/ui/unanswered.ts'
 import { answerBank, cardOfForm } from './card-form.ts'
 import { requestDeposit } from './deposit-request.ts'
 import { filled, money, words } from './language.ts'
@@ -135,28 +137,31 @@ export const confirm = (): Promise<void> =>
     await paid(await client.call('POST /users/payments/confirm-payment', { body }))
   })
 
+const unanswered = new Unanswered(sessionStorage, epochMs)
+
 /** Adds money to the wallet. The processor's event credits it a moment later. */
 export const deposit = (cents: number): Promise<void> =>
   whilePaying(async () => {
     const userId = await customer()
     if (userId === undefined) return
-    const made = checked(
-      await requestDeposit(
-        { client, storage: sessionStorage, newKey: surroundings.newKey },
-        {
-          userId,
-          cents,
-          way: method.value,
-          saves: isSaved.value && isNewCard(method.value),
-          card: chosenCard,
-          // If the payment is declined, the next try does not save the card again.
-          onSaved: () => void (isSaved.value = false),
-        },
-      ),
+    const price = money(cents, hub.value?.currency ?? 'USD')
+    const { result, isRepeated } = await requestDeposit(
+      { client, unanswered, newKey: surroundings.newKey },
+      {
+        userId,
+        cents,
+        way: method.value,
+        saves: isSaved.value && isNewCard(method.value),
+        card: chosenCard,
+        // If the payment is declined, the next try does not save the card again.
+        onSaved: () => void (isSaved.value = false),
+      },
     )
+    const isOpen = !result.ok && !isOutcome(result.error)
+    const made = checked(result, isOpen ? ` ${filled(words().deposit_open, { price })}` : '')
     if (made) {
       await answerBank(hub.value?.cards.publishable_key, made.client_secret)
-      say(filled(words().deposited, { price: money(cents, hub.value?.currency ?? 'USD') }))
+      say(filled(isRepeated ? words().deposited_once : words().deposited, { price }))
     }
     await readCustomer()
   })

@@ -69,11 +69,11 @@ export function sentenceOf({ code, details }: Failure): string {
   return code in texts ? texts[code as keyof typeof texts] : texts.other
 }
 
-/** The answer of a call; reports a failure. */
-export function checked<T>(result: Result<T>): T | undefined {
+/** The answer of a call; reports a failure, and `more` about it. */
+export function checked<T>(result: Result<T>, more = ''): T | undefined {
   isAway.value = !result.ok && result.error.status === 0
   if (result.ok) return result.data
-  say(sentenceOf(result.error), true)
+  say(`${sentenceOf(result.error)}${more}`, true)
   return undefined
 }
 

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { once, isRunning } from '../../../cloud/console/page/running-acts.ts'
 import { oneAtATime } from '../../../cloud/console/page/one-at-a-time.ts'
-import { Unanswered } from '../../../cloud/console/page/unanswered.ts'
 import { watchedFetch } from '../../../cloud/console/page/watched-fetch.ts'
 import { createClient } from '../../../protocol/client/client.ts'
 
@@ -30,9 +29,6 @@ const silence = () =>
         signal!.addEventListener('abort', end)
       }),
   )
-const lost = (): Response => {
-  throw new TypeError('fetch failed')
-}
 const json = (status: number, body: object) => (): Response => Response.json(body, { status })
 const page = (status: number) => (): Response => new Response('<html>Bad Gateway</html>', { status })
 
@@ -80,49 +76,6 @@ test.each([
   shown.isAway = !isAway
   await client(10_000).call('GET /owners/hubs')
   expect(shown).toEqual({ isAway, isSignedIn: true })
-})
-
-test('a refund that got no answer has the same key when the person presses again, until an answer comes', async () => {
-  const done = json(200, {})
-  const sent = answers(lost, lost, page(502), page(502), done, done)
-  let count = 0
-  const unanswered = new Unanswered(() => `key ${++count}`)
-  const refund = (quantity: number) => {
-    const endpoint = 'POST /owners/orders/{order_id}/items/{product_id}/refund'
-    const input = { params: { order_id: 1, product_id: 2 }, body: { quantity } }
-    return unanswered.call(endpoint, input, (idempotencyKey) =>
-      client(10_000).call(endpoint, { ...input, idempotencyKey }),
-    )
-  }
-  const results = [await refund(1), await refund(1), await refund(1), await refund(1)]
-  expect(results.map(({ ok }) => ok)).toEqual([false, false, true, true])
-  const keys = sent.mock.calls.map(([, { headers }]) => new Headers(headers).get('Idempotency-Key'))
-  expect([...new Set(keys)]).toEqual(['key 1', 'key 2'])
-  expect(keys.at(-2)).toBe('key 1')
-})
-
-test('calls with other contents have other keys, also while one has no answer', async () => {
-  answers(lost)
-  let count = 0
-  const unanswered = new Unanswered(() => `key ${++count}`)
-  const keyOf = async (input: object): Promise<string> => {
-    let used = ''
-    await unanswered.call('POST /owners/owner/banners', input, (key) => {
-      used = key
-      return Promise.resolve({ ok: false, error: { status: 0, code: 'timeout', message: '' } })
-    })
-    return used
-  }
-  const formOf = (name: string, size: number) => {
-    const form = new FormData()
-    form.append('name', name)
-    form.append('file', new File(['x'.repeat(size)], 'a.png', { lastModified: 1 }))
-    return { form }
-  }
-  const inputs = [{ body: { a: 1 } }, { body: { a: 2 } }, formOf('a', 1), formOf('b', 1), formOf('a', 2)]
-  const keys = [await Promise.all(inputs.map(keyOf)), await Promise.all(inputs.map(keyOf))]
-  expect(new Set(keys[0]).size).toBe(5)
-  expect(keys[1]).toEqual(keys[0])
 })
 
 test('an act that is running does not begin a second time, and others begin', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { requestDeposit } from '../../../cloud/shop/page/deposit-request.ts'
 import { createClient } from '../../../protocol/client/client.ts'
+import { Unanswered } from '../../../protocol/ui/unanswered.ts'
 
 type Answer = 'lost' | [status: number, body: object]
 const made: Answer = [200, { transaction_id: 1, client_secret: 's' }]
@@ -12,6 +13,7 @@ function page(...answers: Answer[]) {
   const sent: string[] = []
   let keys = 0
   let forms = 0
+  let now = 1_000_000
   const fetch = (address: string, { headers, body }: RequestInit): Promise<Response> => {
     const key = new Headers(headers).get('Idempotency-Key')
     sent.push(
@@ -34,17 +36,20 @@ function page(...answers: Answer[]) {
   const press = async (change: { cents?: number; way?: string; userId?: number; saves?: boolean } = {}) => {
     const wanted = { userId: 1, cents: 1000, way: 'form', saves: false, ...change }
     const card = () => Promise.resolve(`card${++forms}`)
-    await requestDeposit(
-      { client, storage, newKey: () => `key${++keys}` },
+    return requestDeposit(
+      { client, unanswered: new Unanswered(storage, () => now), newKey: () => `key${++keys}` },
       { ...wanted, card, onSaved: () => {} },
     )
   }
-  return { press, sent, stored }
+  const pass = (ms: number) => void (now += ms)
+  return { press, sent, stored, pass }
 }
 
 test('a deposit without an answer is repeated with its key and its card, also after a reload, until the service answers', async () => {
   const { press, sent, stored } = page('lost', 'lost', made)
-  for (let times = 0; times < 4; times++) await press()
+  const repeated = []
+  for (let times = 0; times < 4; times++) repeated.push((await press()).isRepeated)
+  expect(repeated).toEqual([false, true, true, false])
   expect(sent).toEqual([
     'deposit key1 1000 card1',
     'deposit key1 1000 card1',
@@ -66,6 +71,14 @@ test.each<[string, Answer, keys: string]>([
   await press()
   await press()
   expect(sent[1]).toContain(` ${key} `)
+})
+
+test('a deposit without an answer is not repeated after the day for which the service knows its key', async () => {
+  const { press, sent, pass } = page('lost')
+  await press()
+  pass(24 * 3_600_000)
+  expect((await press()).isRepeated).toBe(false)
+  expect(sent[1]).toContain(' key2 ')
 })
 
 test('another amount, another card and another customer are another deposit', async () => {

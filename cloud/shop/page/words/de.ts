@@ -66,6 +66,9 @@ const de: Words = {
   remove_card: '{name} löschen',
   remove_card_sure: '{name} aus Ihren gemerkten Karten löschen?',
   deposited: '{price} sind auf dem Weg zu Ihrem Guthaben.',
+  deposited_once: 'Dieser Versuch und der vorige sind eine Zahlung von {price}.',
+  deposit_open:
+    'Es ist unbekannt, ob Sie bezahlt haben. Laden Sie {price} noch einmal mit derselben Karte: Sie bezahlen einmal.',
   wallet_short: 'Ihr Guthaben beträgt {price} und reicht nicht für diese Bestellung.',
   moves: 'Letzte Änderungen des Guthabens',
   move: {
@@ -167,7 +170,9 @@ const de: Words = {
     amount_too_small: 'Die Summe ist zu klein für eine Karte.',
     cart_empty: 'Ihr Warenkorb ist leer.',
     order_not_editable: 'Die Bestellung wird gerade bezahlt. Sie ist jetzt nicht änderbar.',
-    processor_unavailable: 'Der Zahlungsdienst antwortet nicht. Sie haben nichts bezahlt.',
+    processor_unavailable:
+      'Der Zahlungsdienst antwortet nicht. Versuchen Sie es bald noch einmal. Sie bezahlen einmal.',
+    timeout: 'Der Dienst antwortet nicht. Versuchen Sie es gleich noch einmal.',
     unreadable_answer: 'Der Dienst antwortet nicht. Versuchen Sie es gleich noch einmal.',
     service_unavailable: 'Der Dienst antwortet nicht. Versuchen Sie es gleich noch einmal.',
     rate_limit_exceeded: 'Zu viele Versuche. Warten Sie eine Minute.',

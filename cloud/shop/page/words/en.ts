@@ -64,6 +64,8 @@ const en = {
   remove_card: 'Remove {name}',
   remove_card_sure: 'Remove {name} from your saved cards?',
   deposited: '{price} is on its way to your wallet.',
+  deposited_once: 'This try and the earlier one are one payment of {price}.',
+  deposit_open: 'It is not known whether you paid. Add {price} with the same card again: you pay once.',
   wallet_short: 'Your wallet has {price}, which is not enough for this order.',
   moves: 'Last changes of the wallet',
   move: {
@@ -160,7 +162,8 @@ const en = {
     amount_too_small: 'The total is too small for a card.',
     cart_empty: 'Your cart is empty.',
     order_not_editable: 'The order is being paid. It cannot be changed now.',
-    processor_unavailable: 'The payment service does not answer. You paid nothing. Try again soon.',
+    processor_unavailable: 'The payment service does not answer. Try again soon. You pay once.',
+    timeout: 'The service does not answer. Try again in a moment.',
     unreadable_answer: 'The service does not answer. Try again in a moment.',
     service_unavailable: 'The service does not answer. Try again in a moment.',
     rate_limit_exceeded: 'Too many tries. Wait a minute.',
