@@ -49,7 +49,7 @@ interface FridgeLimits {
 type FridgeVerdict =
   /** `isProven`: by current readings. Otherwise the last proof is recent enough. */
   | { kind: 'cold'; isProven: boolean; ms: number }
-  /** At the start after a long absence: the hub sells nothing until readings prove that the fridge is cold. */
+  /** At the start after an absence that was long or of unknown length: the hub sells nothing until readings prove that the fridge is cold. */
   | { kind: 'unproven'; ms: number }
   | { kind: 'doubt'; ms: number }
   | { kind: 'shutoff' }
@@ -60,14 +60,16 @@ export function judgeFridge(facts: FridgeFacts, limits: FridgeLimits): FridgeVer
   const { healthShutoffMs, clockWaitMs, proofMs } = limits
   const leftMs = healthShutoffMs - unprovenForMs
   if (proof === 'cold' && !isUnread) return { kind: 'cold', isProven: true, ms: proofMs }
-  // After an absence the first readings decide, not the time: a fridge that stayed cold is still cold.
+  const isUncertain = isInherited && isLengthUnknown
+  // After an absence that was long, or may have been, the first readings decide: a fridge that stayed cold is still cold.
   const isBeingRead = isInherited && proof === undefined && !isUnread && watchedForMs < proofMs
-  if (isBeingRead && leftMs <= 0) return { kind: 'unproven', ms: proofMs - watchedForMs }
+  if (isBeingRead && (leftMs <= 0 || isUncertain)) return { kind: 'unproven', ms: proofMs - watchedForMs }
   if (proof === undefined && !isUnread && !wasUnproven && unprovenForMs < proofMs)
     return { kind: 'cold', isProven: false, ms: proofMs - unprovenForMs }
   if (isBeingRead) return { kind: 'doubt', ms: leftMs }
-  const ms = isInherited && isLengthUnknown ? Math.min(leftMs, clockWaitMs - watchedForMs) : leftMs
-  return ms <= 0 ? { kind: 'shutoff' } : { kind: 'doubt', ms }
+  const ms = isUncertain ? Math.min(leftMs, clockWaitMs - watchedForMs) : leftMs
+  if (ms <= 0) return { kind: 'shutoff' }
+  return { kind: isUncertain ? 'unproven' : 'doubt', ms }
 }
 
 /** Judges every fridge. Returns the milliseconds until time alone may change a verdict. */

@@ -81,7 +81,17 @@ test.each<[string, Partial<FridgeFacts>, string]>([
       unprovenForMs: MINUTE,
       watchedForMs: MINUTE - 1,
     },
-    'doubt',
+    'unproven',
+  ],
+  [
+    'that has proven nothing after nobody knows how long',
+    { isInherited: true, isLengthUnknown: true, unprovenForMs: MINUTE, watchedForMs: 1000 },
+    'unproven',
+  ],
+  [
+    'that cannot be read after nobody knows how long',
+    { isInherited: true, isLengthUnknown: true, isUnread: true, watchedForMs: 1000 },
+    'unproven',
   ],
   [
     'that is found warm after nobody knows how long',
@@ -214,6 +224,47 @@ describe('fridges after a power cut', () => {
     expect(status(bench)).toMatchObject({ shutoff: false })
     bench.run(60_000)
     expect(status(bench)).toMatchObject({ status: 'fault', shutoff: true })
+  })
+})
+
+describe('after hours without power, while the cloud has not sent its time', () => {
+  /** The board's clock stood still, and an order waits. */
+  function afterHours(meanwhile: (bench: TestHub) => void): TestHub {
+    const bench = TestHub.ready()
+    bench.core.setCloudClock(bench.core.cloudNow(), { passing: false })
+    bench.run(5 * MINUTE)
+    bench.room.power('off')
+    bench.run(1000)
+    const before = bench.core.cloudNow()
+    bench.queue(1, { 4: 1 }, { start_by: before + 60 * MINUTE })
+    bench.kill()
+    meanwhile(bench)
+    bench.clock.advance(8 * 60 * MINUTE)
+    bench.room.power('on')
+    bench.journal
+      .prepare("INSERT OR REPLACE INTO meta (key, value) VALUES ('clock', ?)")
+      .run(JSON.stringify({ cloud: before, least: before, wall: bench.clock.now() }))
+    bench.begin()
+    return bench
+  }
+
+  test.each<[string, (bench: TestHub) => void]>([
+    ['that is warm', () => {}],
+    ['whose line is silent', (bench) => void bench.fault('silent_port', 'cold')],
+  ])('an order gets no goods of a fridge %s', (_, begin) => {
+    const bench = afterHours((bench) => {
+      bench.fault('warm_fridge', 'fridge-1')
+      begin(bench)
+    })
+    bench.run(4 * MINUTE)
+    expect(bench.room.world.fridges.get('fridge-1')!.probe()!).toBeGreaterThan(15)
+    expect(bench.dispenses()).toEqual([])
+  })
+
+  test('an order gets the goods of a fridge that proves to be cold', () => {
+    const bench = afterHours(() => {})
+    bench.run(4 * MINUTE)
+    expect(bench.dispenses()).toHaveLength(1)
   })
 })
 
