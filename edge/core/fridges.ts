@@ -49,7 +49,10 @@ interface FridgeLimits {
 type FridgeVerdict =
   /** `isProven`: by current readings. Otherwise the last proof is recent enough. */
   | { kind: 'cold'; isProven: boolean; ms: number }
-  /** At the start after an absence that was long or of unknown length: the hub sells nothing until readings prove that the fridge is cold. */
+  /**
+   * At the start after an absence that was long or of unknown length: the hub sells nothing until readings prove that
+   * the fridge is cold.
+   */
   | { kind: 'unproven'; ms: number }
   | { kind: 'doubt'; ms: number }
   | { kind: 'shutoff' }

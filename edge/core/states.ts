@@ -130,14 +130,14 @@ function alarmOf(
   }
 }
 
-/** State of a silent device: its last state for `silentMs`, then `silent`. */
+/** State of a device that cannot be used: its last state for `silentMs`, then `silent`. */
 function conditionWhileSilent<S extends Condition>(
   { silentSince, runtime, settings }: Context,
   device: string,
-  isAnswering: boolean,
+  isUsed: boolean,
   silent: S,
 ): S | Pause | undefined {
-  if (isAnswering) {
+  if (isUsed) {
     silentSince.delete(device)
     return undefined
   }
@@ -205,10 +205,9 @@ function cabinetCondition(context: Context, cabinet: number): Condition | Pause 
   const device = cabinetDevice(cabinet)
   const silent = { of: 'cabinet', cabinet, withheld: 'silent' } as const
   if (cabinetsOf(context, shutFridges(context)).has(cabinet)) return { ...silent, withheld: 'shutoff' }
-  if (cabinetsOf(context, unprovenFridges(context)).has(cabinet)) return silent
-  return (
-    conditionWhileSilent(context, device, isUsable(context, device), silent) ?? { ...silent, withheld: null }
-  )
+  const isUnproven = cabinetsOf(context, unprovenFridges(context)).has(cabinet)
+  const isSelling = isUsable(context, device) && !isUnproven
+  return conditionWhileSilent(context, device, isSelling, silent) ?? { ...silent, withheld: null }
 }
 
 function fridgeCondition(context: Context, fridge: number): Condition | Pause {
