@@ -206,6 +206,8 @@ function cabinetCondition(context: Context, cabinet: number): Condition | Pause 
   const silent = { of: 'cabinet', cabinet, withheld: 'silent' } as const
   if (cabinetsOf(context, shutFridges(context)).has(cabinet)) return { ...silent, withheld: 'shutoff' }
   const isUnproven = cabinetsOf(context, unprovenFridges(context)).has(cabinet)
+  // Before the cloud's time arrives, a moment after the connection, the fridge may be unproven only until then.
+  if (isUnproven && context.cloud.isKnown()) return silent
   const isSelling = isUsable(context, device) && !isUnproven
   return conditionWhileSilent(context, device, isSelling, silent) ?? { ...silent, withheld: null }
 }

@@ -261,10 +261,37 @@ describe('after hours without power, while the cloud has not sent its time', () 
     expect(bench.dispenses()).toEqual([])
   })
 
-  test('an order gets the goods of a fridge that proves to be cold', () => {
+  test('an order gets the goods of a fridge that proves to be cold in about a minute, and the cabinet is withheld until then', () => {
     const bench = afterHours(() => {})
-    bench.run(4 * MINUTE)
+    const before = told(bench).length
+    bench.run(50_000)
+    expect(bench.dispenses()).toEqual([])
+    expect(told(bench).slice(before)).toEqual(['cabinet silent'])
+    bench.run(30_000)
     expect(bench.dispenses()).toHaveLength(1)
+    expect(told(bench).slice(before)).toEqual(['cabinet silent', 'cabinet null'])
+  })
+
+  test('an order does not wait for proofs once the cloud has sent its time after a short absence', () => {
+    const bench = TestHub.ready()
+    bench.core.setCloudClock(bench.core.cloudNow(), { passing: false })
+    bench.run(5 * MINUTE)
+    const before = told(bench).length
+    bench.queue(1, { 4: 1 })
+    const wallBefore = bench.core.cloudNow()
+    bench.restart()
+    bench.run(1000)
+    bench.core.setCloudClock(wallBefore + 1000, { passing: false })
+    expect(bench.runUntil(() => bench.dispenses().length > 0, 10_000)).toBe(true)
+    expect(told(bench).slice(before)).toEqual([])
+  })
+
+  test('the cabinet is withheld at once if the cloud’s time proves that the absence was long', () => {
+    const bench = afterHours(() => {})
+    bench.run(1000)
+    const before = told(bench).length
+    bench.core.setCloudClock(bench.core.cloudNow() + 8 * 60 * MINUTE, { passing: false })
+    expect(told(bench).slice(before)).toEqual(['cabinet silent'])
   })
 })
 
