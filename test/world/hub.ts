@@ -71,6 +71,8 @@ export class TestHub {
   /** Lines of this hub that lead to another controller than intended, by their ports. */
   readonly plugs = new Map<string, string>()
   #life: Life | undefined
+  /** Start of the present life, from which its monotonic clock counts. */
+  #bornAt = 0
   #chance = seededChance(7)
   #commands = 0
   /** The error of the former life that the next life reads. */
@@ -114,6 +116,7 @@ export class TestHub {
   begin(): void {
     const life: Life = { alive: true, ports: new Set() }
     this.#life = life
+    this.#bornAt = this.clock.monotonic()
     this.passed = []
     const checkpoint = (point: string): void => {
       if (!life.alive) throw new Crash(`${point} after death`)
@@ -187,6 +190,12 @@ export class TestHub {
     this.kill()
     this.journal = copy ? new Sqlite(copy) : new Sqlite(':memory:')
     this.begin()
+  }
+
+  /** The cloud sends its time. It is later than the hub's estimate by `laterMs`. */
+  welcome(laterMs = 0): void {
+    const lifeMs = this.clock.monotonic() - this.#bornAt
+    this.core.setCloudClock(this.core.cloudNow() + laterMs - lifeMs, { passing: false })
   }
 
   copy(): Buffer {

@@ -94,6 +94,7 @@ describe('a used board of another hub on this hub’s line (serial SPEC §8)', (
     bench.run(3000)
     bench.restart()
     bench.run(3000)
+    bench.welcome()
     expect(bench.core.foreignControllers()).toEqual([])
     expect(bench.inboxResets).toBe(0)
     bench.queue(1, { 1: 1 })
@@ -237,6 +238,7 @@ describe('lines to the wrong board', () => {
     bench.plugs.clear()
     bench.restart()
     bench.run(5000)
+    bench.welcome()
   }
 
   test('nothing moves on wrong lines, an alarm reports them, and all is well after their correction', () => {

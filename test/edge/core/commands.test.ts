@@ -174,6 +174,7 @@ test('an order can be cancelled before it starts, and not afterwards', () => {
   bench.room.power('off', 'vending')
   bench.begin()
   bench.run(3000)
+  bench.welcome()
   bench.queue(1, { 4: 1 })
   expect(bench.command({ name: 'cancel_order', order_id: uuid(1) }).results).toMatchObject([
     { outcome: 'executed' },

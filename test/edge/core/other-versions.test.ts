@@ -26,6 +26,7 @@ test('a configuration of another version is read as far as possible, sales stop,
   bench.apply(bench.snapshot())
   expect(bench.core.health().accepting_orders).toBe(true)
   bench.restart()
+  bench.welcome()
   expect(bench.inboxResets).toBe(1)
   bench.queue(1, { 4: 1 })
   expect(bench.runUntil(() => bench.phase(1) === 'ready', 60_000)).toBe(true)
