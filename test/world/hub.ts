@@ -35,6 +35,7 @@ export class Crash extends Error {}
 interface Life {
   alive: boolean
   ports: Set<LinePort>
+  bornAt: number
 }
 
 export const SESSION = 'a'.repeat(32)
@@ -71,8 +72,6 @@ export class TestHub {
   /** Lines of this hub that lead to another controller than intended, by their ports. */
   readonly plugs = new Map<string, string>()
   #life: Life | undefined
-  /** Start of the present life, from which its monotonic clock counts. */
-  #bornAt = 0
   #chance = seededChance(7)
   #commands = 0
   /** The error of the former life that the next life reads. */
@@ -114,9 +113,8 @@ export class TestHub {
   }
 
   begin(): void {
-    const life: Life = { alive: true, ports: new Set() }
+    const life: Life = { alive: true, ports: new Set(), bornAt: this.clock.monotonic() }
     this.#life = life
-    this.#bornAt = this.clock.monotonic()
     this.passed = []
     const checkpoint = (point: string): void => {
       if (!life.alive) throw new Crash(`${point} after death`)
@@ -194,8 +192,8 @@ export class TestHub {
 
   /** The cloud sends its time. It is later than the hub's estimate by `laterMs`. */
   welcome(laterMs = 0): void {
-    const lifeMs = this.clock.monotonic() - this.#bornAt
-    this.core.setCloudClock(this.core.cloudNow() + laterMs - lifeMs, { passing: false })
+    const offset = this.core.cloudNow() + laterMs - (this.clock.monotonic() - this.#life!.bornAt)
+    this.core.setCloudClock(offset, { passing: false })
   }
 
   copy(): Buffer {
@@ -288,16 +286,12 @@ export class TestHub {
     return {
       kind: 'snapshot',
       config,
-      facings: stockedFacings.map(({ product_id, primary, cabinet, shelf, row }) => ({
-        product_id,
-        primary,
-        location: { cabinet, shelf, row },
-      })),
-      stock: stockedFacings.map(({ product_id, units, cabinet, shelf, row }) => ({
-        product_id,
-        location: { cabinet, shelf, row },
-        quantity: units,
-      })),
+      facings: stockedFacings.map(({ product_id, primary, cabinet, shelf, row }) => {
+        return { product_id, primary, location: { cabinet, shelf, row } }
+      }),
+      stock: stockedFacings.map(({ product_id, units, cabinet, shelf, row }) => {
+        return { product_id, location: { cabinet, shelf, row }, quantity: units }
+      }),
       known_operations: [],
       orders: [],
       ...more,
