@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
 import { missing, service } from '../support/services.ts'
 import { lineTo } from './line.ts'
@@ -76,6 +77,42 @@ describe('the page of a hub that is away', () => {
         ['count', { cabinet: 1, shelf: 1, row: 2 }, 9],
       ])
   })
+
+  browserTest(
+    'counts that two tabs of the page could not send, and their typed numbers, are all there after a reload',
+    async () => {
+      const { page } = await served.visit()
+      const second = await page.context().newPage()
+      const offline = (tab: Page) => tab.route(/api\/stock\//, (route) => route.abort())
+      for (const tab of [page, second]) {
+        await offline(tab)
+        await tab.goto(`${served.url}#refill`)
+        await tab.waitForSelector('[data-refill]')
+      }
+      const field = (tab: Page, row: string) => tab.getByLabel(`Row ${row}: units`)
+      const enter = async (tab: Page, row: string, units: string): Promise<void> => {
+        await tab.bringToFront()
+        await field(tab, row).fill(units)
+        await field(tab, row).press('Enter')
+      }
+      const unsent = (tab: Page, text: string) =>
+        tab.waitForSelector(`[data-refill]:has-text("${text} not sent yet")`)
+      await enter(page, '1/1/1', '9')
+      await unsent(second, '1 is')
+      await enter(second, '1/1/2', '8')
+      await field(second, '1/1/5').fill('4')
+      await enter(page, '1/1/3', '7')
+      await page.reload()
+      await unsent(page, '3 are')
+      expect(await field(page, '1/1/5').inputValue()).toBe('4')
+      await second.close()
+      await page.unroute(/api\/stock\//)
+      await expect
+        .poll(() => hub.asked.map((asked) => (asked as unknown[]).at(-1)), { timeout: 30_000 })
+        .toEqual([9, 8, 7])
+    },
+    60_000,
+  )
 
   browserTest(
     'a count that did not reach one hub is not sent to another hub at the same address, and reaches its own later',

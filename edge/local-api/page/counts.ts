@@ -35,29 +35,47 @@ export const entered = computed(() => here.value?.entered.value ?? new Set<strin
 export const pending = computed(() => here.value?.pending.value ?? [])
 
 function entriesAt(hub: number): Entries {
-  const stored = storedHubs.of(hub)
-  const shown = signal<readonly PendingCount[]>(stored.pending)
+  const pending = signal<readonly PendingCount[]>(storedHubs.of(hub).pending)
   const counts = new PendingCounts({
-    stored: stored.pending,
+    read: () => storedHubs.of(hub).pending,
+    write(entries) {
+      storedHubs.keep(hub, { pending: [...entries] })
+      pending.value = entries
+    },
     send,
     isMine: ({ by }) => by === undefined || by === person.value,
     now: epochMs,
-    onChange(entries) {
-      shown.value = entries
-      storedHubs.keep(hub, { pending: [...entries] })
-    },
   })
-  return { hub, typed: signal(new Map(stored.typed)), entered: signal(new Set()), pending: shown, counts }
+  return {
+    hub,
+    typed: signal(new Map(storedHubs.of(hub).typed)),
+    entered: signal(new Set()),
+    pending,
+    counts,
+  }
 }
 
+/** The typed numbers as stored. An empty field is not stored, and belongs to this tab. */
+const typedNow = ({ hub, typed }: Entries): Map<string, number> =>
+  new Map([...storedHubs.of(hub).typed, ...[...typed.peek()].filter(([, units]) => Number.isNaN(units))])
+
 export function setTyped(key: string, units: number | undefined): void {
-  const { hub, typed } = here.peek()!
-  const next = new Map(typed.value)
+  const entries = here.peek()!
+  const next = typedNow(entries)
   if (units === undefined) next.delete(key)
   else next.set(key, units)
-  typed.value = next
-  storedHubs.keep(hub, { typed: [...next].filter(([, number]) => !Number.isNaN(number)) })
+  entries.typed.value = next
+  storedHubs.keep(entries.hub, { typed: [...next].filter(([, number]) => !Number.isNaN(number)) })
 }
+
+/** Another tab of the page has changed the entries. */
+addEventListener('storage', () => {
+  const entries = here.peek()
+  if (!entries) return
+  const { pending } = storedHubs.of(entries.hub)
+  if (JSON.stringify(pending) !== JSON.stringify(entries.pending.peek())) entries.pending.value = pending
+  entries.typed.value = typedNow(entries)
+})
 
 async function send({ id, hub, what, location, units }: PendingCount, ageMs: number): Promise<Sent> {
   try {

@@ -32,11 +32,14 @@ const nothing: Kept = { typed: [], pending: [], seen: null }
 
 /**
  * The browser's storage. Each hub has its own content, because a telephone meets several hubs at one address. Only an
- * older page has stored content without a hub.
+ * older page has stored content without a hub. Several tabs of the page share the content, so each change starts from
+ * what is stored.
  */
 export class StoredHubs {
   /** Throws if the browser refuses its storage. */
   readonly #open: () => BrowserStorage
+  /** Content that the browser did not store: it lasts only while the page is open. */
+  readonly #unstored = new Map<string, string>()
 
   constructor(open: () => BrowserStorage) {
     this.#open = open
@@ -88,17 +91,23 @@ export class StoredHubs {
   /** A browser may refuse its storage, or the storage may contain another version's content. */
   #read(key: string): Kept {
     try {
-      return { ...nothing, ...(JSON.parse(this.#open().getItem(key) ?? 'null') as Kept | null) }
+      return {
+        ...nothing,
+        ...(JSON.parse(this.#unstored.get(key) ?? this.#open().getItem(key) ?? 'null') as Kept | null),
+      }
     } catch {
       return nothing
     }
   }
 
   #write(key: string, change: Partial<Kept>): void {
+    const text = JSON.stringify({ ...this.#read(key), ...change })
     try {
-      this.#open().setItem(key, JSON.stringify({ ...this.#read(key), ...change }))
+      this.#open().setItem(key, text)
+      this.#unstored.delete(key)
     } catch {
-      // The storage is full or forbidden: the entries last only while the page is open.
+      // The storage is full or forbidden.
+      this.#unstored.set(key, text)
     }
   }
 }

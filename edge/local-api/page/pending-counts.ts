@@ -23,29 +23,23 @@ export interface PendingCount {
 export type Sent = 'confirmed' | 'not delivered' | { refused: string }
 
 export interface PendingOptions {
-  /** The entries of an earlier load of the page. */
-  stored: readonly PendingCount[]
+  /** The stored entries. Another tab of the page may change them at any time. */
+  read: () => readonly PendingCount[]
+  /** Stores and shows the entries after a change. */
+  write: (entries: readonly PendingCount[]) => void
   send: (entry: PendingCount, ageMs: number) => Promise<Sent>
   /** Whether the present login may sign the entry. */
   isMine: (entry: PendingCount) => boolean
   now: () => number
-  /** Called with the entries after each change, for display and storage. */
-  onChange: (entries: readonly PendingCount[]) => void
 }
 
 /** Stores entries until the hub confirms them. Sends them in the order of entry. */
 export class PendingCounts {
   readonly #options: PendingOptions
-  #entries: readonly PendingCount[]
   #sending: Promise<void> | undefined
 
   constructor(options: PendingOptions) {
     this.#options = options
-    this.#entries = options.stored
-  }
-
-  get entries(): readonly PendingCount[] {
-    return this.#entries
   }
 
   /**
@@ -54,10 +48,11 @@ export class PendingCounts {
    */
   async enter(entry: Omit<PendingCount, 'at' | 'problem' | 'isLate'>): Promise<void> {
     const { location } = entry
-    const others = this.#entries.filter(
+    const { read, write, now } = this.#options
+    const others = read().filter(
       (one) => !isSameRow(one.location, location) || (entry.what === 'restock' && one.problem === null),
     )
-    this.#change([...others, { ...entry, at: this.#options.now(), problem: null, isLate: false }])
+    write([...others, { ...entry, at: now(), problem: null, isLate: false }])
     // A running transfer may have passed this entry already.
     await this.#sending
     await this.send()
@@ -71,23 +66,19 @@ export class PendingCounts {
 
   /** Deletes the waiting entries of a row. */
   discard(location: Location): void {
-    this.#change(this.#entries.filter((one) => !isSameRow(one.location, location)))
+    const { read, write } = this.#options
+    write(read().filter((one) => !isSameRow(one.location, location)))
   }
 
   async #sendAll(): Promise<void> {
+    const { read, write, send, isMine, now } = this.#options
     for (;;) {
-      const entry = this.#entries.find((one) => one.problem === null && this.#options.isMine(one))
+      const entry = read().find((one) => one.problem === null && isMine(one))
       if (!entry) return
-      const sent = await this.#options.send(entry, Math.max(0, this.#options.now() - entry.at))
-      const left = this.#entries.flatMap((one) => (one.id === entry.id ? after(one, sent) : [one]))
-      this.#change(left)
+      const sent = await send(entry, Math.max(0, now() - entry.at))
+      write(read().flatMap((one) => (one.id === entry.id ? after(one, sent) : [one])))
       if (sent === 'not delivered') return
     }
-  }
-
-  #change(entries: readonly PendingCount[]): void {
-    this.#entries = entries
-    this.#options.onChange(entries)
   }
 }
 

@@ -9,19 +9,22 @@ const entry = (id: string, row: number, units: number, what: PendingCount['what'
   units,
 })
 
-/** A page with a network that the test switches. */
-function page(stored: readonly PendingCount[] = []) {
+/** A page with a network that the test switches. Tabs with the same `stored` share their entries. */
+function page(stored: { entries: readonly PendingCount[] } = { entries: [] }) {
   let now = 1_000_000
   const world = {
     isThere: true,
     person: 'Ann',
     refused: new Map<string, string>(),
     sent: [] as string[],
-    shown: stored,
+    get shown() {
+      return stored.entries
+    },
     pass: (ms: number) => void (now += ms),
   }
   const counts = new PendingCounts({
-    stored,
+    read: () => stored.entries,
+    write: (entries) => void (stored.entries = entries),
     now: () => now,
     isMine: ({ by }) => by === undefined || by === world.person,
     send: ({ id }, ageMs): Promise<Sent> => {
@@ -31,7 +34,6 @@ function page(stored: readonly PendingCount[] = []) {
       world.sent.push(`${id} ${ageMs}`)
       return Promise.resolve('confirmed')
     },
-    onChange: (entries) => void (world.shown = entries),
   })
   return { counts, world }
 }
@@ -95,7 +97,25 @@ test('a count that the hub refuses stays with the reason, and does not delay oth
 })
 
 test('counts of an earlier load of the page are sent', async () => {
-  const { counts, world } = page([{ ...entry('a', 1, 7), at: 940_000, problem: null, isLate: true }])
+  const { counts, world } = page({
+    entries: [{ ...entry('a', 1, 7), at: 940_000, problem: null, isLate: true }],
+  })
   await Promise.all([counts.send(), counts.send()])
   expect(world.sent).toEqual(['a 60000'])
+})
+
+test('counts that two tabs of one page could not send are all kept, and one tab sends them', async () => {
+  const stored = { entries: [] }
+  const [one, other] = [page(stored), page(stored)]
+  one.world.isThere = other.world.isThere = false
+  await one.counts.enter(entry('a', 1, 7))
+  await other.counts.enter(entry('b', 2, 3))
+  await one.counts.enter(entry('c', 3, 5))
+  expect(one.world.shown.map(({ id }) => id)).toEqual(['a', 'b', 'c'])
+  one.world.isThere = true
+  await one.counts.send()
+  expect([one.world.sent, other.world.shown]).toEqual([['a 0', 'b 0', 'c 0'], []])
+  other.world.isThere = true
+  await other.counts.send()
+  expect(other.world.sent).toEqual([])
 })
