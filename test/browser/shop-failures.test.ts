@@ -96,6 +96,27 @@ describe('the shop when calls fail', () => {
   )
 
   browserTest(
+    'a receipt that could not be read in the last state of an order is read later',
+    async () => {
+      await at.connectHub()
+      const shown = await visit()
+      await shown.route(/\/receipt$/, (route) => route.fulfill({ status: 500, json: broken }))
+      const id = await buy(shown)
+      await at.shop.report({ kind: 'order.preparing', order_id: id, bins: [2] })
+      const lines = droppedLines(await at.shop.items(id), { bin: 2 })
+      await at.shop.report({ kind: 'order.ready', order_id: id, bins: [2], lines })
+      await at.shop.report({ kind: 'order.collecting', order_id: id })
+      await at.shop.report({ kind: 'order.completed', order_id: id })
+      await shown.locator('[data-status="COMPLETED"]').waitFor()
+      await shown.getByText('That did not work. Try again.').first().waitFor()
+      expect(await shown.getByRole('link', { name: 'Show the receipt' }).count()).toBe(0)
+      await shown.unrouteAll()
+      await shown.getByRole('link', { name: 'Show the receipt' }).waitFor()
+    },
+    TEST_MS,
+  )
+
+  browserTest(
     'a call about the session without an answer does not stop the readings of the hub, and the page reports it',
     async () => {
       const shown = await visit()

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { unwrap } from '../../../protocol/client/client.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
@@ -58,8 +59,11 @@ async function readMore(
     waitMinutes.value = seconds === null ? null : Math.max(1, Math.round(seconds / 60))
   }
   if (status < FIRST_PAID) return
-  const found = await client.call('GET /users/{user_id}/orders/{order_id}/receipt', { params, signal })
-  if (found.ok && !signal.aborted) receipt.value = found.data
+  await readForView(async () => {
+    const found = await client.call('GET /users/{user_id}/orders/{order_id}/receipt', { params, signal })
+    if (!signal.aborted) receipt.value = unwrap(found)
+    isAway.value = false
+  }, signal)
 }
 
 async function openBins({ user_id, order_id }: Order): Promise<void> {
