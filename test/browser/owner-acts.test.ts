@@ -197,6 +197,33 @@ describe('acts in the owner’s console', () => {
   )
 
   browserTest(
+    'the console reads the use of the deals in the window, also of the last of 150 deals, and no more than once while events come',
+    async () => {
+      const { kysely } = at.shop.context.db
+      const none = { description: null, display_text: null, image_key: null, start_day: null, end_day: null }
+      const stored = { hub_id: 1, priority: 0, need: '', created_at: 0, updated_at: 0, deleted_at: null }
+      const names = Array.from({ length: 150 }, (_, index) => `Deal ${index}`)
+      const deals = names.map((name) => ({ ...stored, ...none, name, is_active: 1 as const }))
+      await kysely.insertInto('deals').values(deals).execute()
+      const page = await signIn()
+      let calls = 0
+      page.on('request', (request) => (calls += request.url().includes('/redemptions') ? 1 : 0))
+      await page.goto(`${served.base}/console/deals`)
+      const cards = page.locator('[data-card^="deal-"]', { hasText: 'Deal ' })
+      await cards.getByText('used 0 times').first().waitFor()
+      for (let event = 0; event < 3; event += 1) {
+        await at.shop.paidOrder({ 1: 1 })
+        await page.waitForTimeout(1500)
+      }
+      expect(calls).toBeLessThan(30)
+      await cards.last().scrollIntoViewIfNeeded()
+      await cards.last().getByText('used 0 times').waitFor()
+      expect(calls).toBeLessThan(60)
+    },
+    TEST_MS,
+  )
+
+  browserTest(
     'data that cannot be read again is marked as old, until it is read',
     async () => {
       const page = await signIn()

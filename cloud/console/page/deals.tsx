@@ -1,8 +1,9 @@
 import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Deal } from '../../../protocol/contract/deal-objects.ts'
 import { address } from './address.ts'
 import { Banners } from './banners.tsx'
-import { useData } from './data.ts'
+import { keep, useData } from './data.ts'
 import { money } from './format.ts'
 import { useHubFacts, useHubs } from './hubs.ts'
 import {
@@ -25,19 +26,11 @@ import { counted } from '../../../protocol/model/counted.ts'
 export function DealsPage(): JSX.Element {
   const hubs = useHubs()
   const hub = Number(address.value.query.get('hub')) || hubs.data?.[0]?.id
-  const found = useData(async () => {
-    if (hub === undefined) return []
-    const deals = await ask('GET /deals/hub/{hub_id}', { params: { hub_id: hub } })
-    return Promise.all(
-      deals.map(async (deal) => ({
-        deal,
-        use: await ask('GET /deals/{deal_id}/redemptions', {
-          params: { deal_id: deal.id },
-          query: { limit: 1 },
-        }),
-      })),
-    )
-  }, [hub])
+  const found = useData(
+    () =>
+      hub === undefined ? Promise.resolve([]) : ask('GET /deals/hub/{hub_id}', { params: { hub_id: hub } }),
+    [hub],
+  )
   const products = useProducts(hub)
   const words: DealWords = {
     names: new Map(products.map(({ id, name }) => [id, name])),
@@ -57,14 +50,8 @@ export function DealsPage(): JSX.Element {
                 <Nothing>No deal yet.</Nothing>
               </Card>
             )}
-            {deals.map(({ deal, use }) => (
-              <DealCard
-                key={deal.id}
-                deal={deal}
-                words={words}
-                state={use.status}
-                uses={`used ${use.usage.total}${use.usage.limit === null ? '' : ` of ${use.usage.limit}`} times, ${money(use.total_discount, words.currency)} given`}
-              />
+            {deals.map((deal) => (
+              <DealCard key={deal.id} deal={deal} words={words} />
             ))}
           </div>
         )}
@@ -75,14 +62,27 @@ export function DealsPage(): JSX.Element {
   )
 }
 
-interface DealProps {
-  deal: Deal
-  state: string
-  uses: string
-  words: DealWords
+/** The use of a deal. Only deals in the window are read: a hub may have hundreds. */
+function useUse(id: number, card: { current: Element | null }) {
+  const [isInWindow, setInWindow] = useState(false)
+  useEffect(() => {
+    const observer = new IntersectionObserver((changes) => setInWindow(changes.at(-1)!.isIntersecting))
+    observer.observe(card.current!)
+    return () => observer.disconnect()
+  }, [])
+  const { data } = useData(async () => {
+    if (!isInWindow) return undefined
+    return keep(`use of deal ${id}`, () =>
+      ask('GET /deals/{deal_id}/redemptions', { params: { deal_id: id }, query: { limit: 1 } }),
+    )
+  }, [id, isInWindow])
+  const known = useRef(data)
+  return (known.current = data ?? known.current)
 }
 
-function DealCard({ deal, state, uses, words }: DealProps): JSX.Element {
+function DealCard({ deal, words }: { deal: Deal; words: DealWords }): JSX.Element {
+  const card = useRef<HTMLDivElement>(null)
+  const use = useUse(deal.id, card)
   const limits = deal.constraints
     .map((one) => constraintText(one, words))
     .filter((text) => text !== undefined)
@@ -91,14 +91,17 @@ function DealCard({ deal, state, uses, words }: DealProps): JSX.Element {
   const when = start === null && end === null ? 'always' : `${start ?? 'now'} to ${end ?? 'any day'}`
   return (
     <Card name={`deal-${id}`}>
-      <div class="flex gap-3">
+      <div ref={card} class="flex gap-3">
         {display_image !== null && display_image !== '' && (
           <img src={imageAt(display_image)} alt="" class="h-16 rounded object-cover" />
         )}
         <div class="min-w-0">
           <h2 class="font-semibold break-words">{name}</h2>
           <p class="text-sm quiet">
-            {state}, {when}, {uses}
+            {use && `${use.status}, `}
+            {when}
+            {use &&
+              `, used ${use.usage.total}${use.usage.limit === null ? '' : ` of ${use.usage.limit}`} times, ${money(use.total_discount, words.currency)} given`}
           </p>
         </div>
       </div>
