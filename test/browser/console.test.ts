@@ -319,6 +319,27 @@ describe('the simulator’s console', () => {
     60_000,
   )
 
+  browserTest('the end of a second recording does not replace a scenario that is not saved', async () => {
+    const { page } = await visit()
+    await view(page, 'Scenarios')
+    const end = page.locator('[data-recording] button')
+    const record = async (): Promise<void> => {
+      await page.click('button:has-text("Record what I do")')
+      await page.waitForSelector('[data-recording="0"]')
+    }
+    await record()
+    await end.click()
+    const editor = page.locator('[data-editor] textarea')
+    await editor.fill('name: mine')
+    await record()
+    await end.click({ timeout: 1000 }).catch(() => {})
+    expect(await editor.inputValue()).toBe('name: mine')
+    await picture(page, 'console-recording-1400-light')
+    await page.click('[data-editor] button:has-text("Discard")')
+    await end.click()
+    expect(await editor.inputValue()).toMatch(/^name: recorded/)
+  })
+
   browserTest(
     'hubs can be added and removed while the page is open, and the page shows twenty hubs',
     async () => {

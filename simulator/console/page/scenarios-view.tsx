@@ -154,9 +154,14 @@ function Recording(): JSX.Element {
     <p class="flex flex-wrap items-center gap-2" data-recording={now.steps}>
       <span class="status status-error" /> Recording hub {now.hub_id}: {now.steps}{' '}
       {now.steps === 1 ? 'step' : 'steps'}
-      <button class="btn btn-sm" onClick={() => void attempt('End the recording', finish)}>
+      <button
+        class="btn btn-sm"
+        disabled={draft.value !== null}
+        onClick={() => void attempt('End the recording', finish)}
+      >
         <Icon icon={Square} /> End it
       </button>
+      {draft.value && <span class="quiet text-sm">Save or discard the scenario before you end it.</span>}
     </p>
   )
 }
