@@ -17,6 +17,7 @@ Rollouts install a release at the hubs, in waves in the order of their ids. Each
 from the first hub. A wave starts when the former one has ended. A hub waits until no order is in progress, and switches. If the new
 version is not ready in time, is not welcomed, or lacks one of its controllers, the hub returns to the former version and raises the
 alarm update_failed. More failures in a wave than --failures stop the rollout: hubs that have not switched keep their version. A
+wave in which connected hubs had the release and none succeeded pauses the rollout (alarm update_failed): resume tries one more hub. A
 hub that was never connected is skipped at once, an offline hub after ROLLOUT_OFFLINE_MS (24 hours). Without ID: the newest rollout. pause starts no
 further hub. Prints JSON. Status 1 if the version is unknown, another rollout is open, or the state does not allow the change.`
 

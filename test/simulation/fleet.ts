@@ -158,9 +158,12 @@ export class Fleet {
       .selectFrom('rollouts')
       .select(['id', 'version', 'state'])
       .execute()
-    for (const { id, version, state } of rollouts)
-      if (state === 'running' && this.releases.get(version) !== 'healthy')
-        await operator.db.transact((tx) => changeRollout(tx, operator, id, 'abort'))
+    for (const { id, version, state } of rollouts) {
+      const isBad = this.releases.get(version) !== 'healthy'
+      const change = isBad ? 'abort' : 'resume'
+      if (state === 'paused' || (state === 'running' && isBad))
+        await operator.db.transact((tx) => changeRollout(tx, operator, id, change))
+    }
     for (const site of this.#parts.sites)
       if (this.revoked.has(site.hubId)) await this.replace(site, { losesJournal: false })
   }

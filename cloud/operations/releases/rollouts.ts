@@ -1,5 +1,7 @@
 import { uuidv7 } from '../../../protocol/model/ids.ts'
+import { versionSubject } from '../../../protocol/model/subject.ts'
 import { changeRelease, readDesired, StoredReport } from '../../gateway/desired-state.ts'
+import { clearAlarm, everyOwner, raiseAlarm } from '../../events/alarms/alarms.ts'
 import { versionOf } from '../../gateway/hub-state.ts'
 import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -117,22 +119,23 @@ export async function showRollout(q: Queries, id: string) {
 }
 
 /** Advances open rollouts. `url`: the address of the releases for hubs. */
-export const rolloutWork = ({ db, runtime, settings }: CloudContext, url: string): WorkKinds => ({
+export const rolloutWork = (context: CloudContext, url: string): WorkKinds => ({
   [WORK]: {
     run: ({ subject: id }) =>
-      db.transact(async (tx) => {
+      context.db.transact(async (tx) => {
         const rollout = await tx
           .forUpdate(tx.q.selectFrom('rollouts').selectAll().where('id', '=', id))
           .executeTakeFirst()
         if (!rollout) return done
+        const { runtime, settings } = context
         const now = runtime.clock.now()
         const hubs = await readHubs(tx.q, id)
         const step = nextStep(rollout, hubs, { now, offlineMs: settings.rolloutOfflineMs })
         const before = new Map(hubs.map((hub) => [hub.hubId, hub.givenAt]))
-        for (const { hubId, state, error, givenAt } of step.changed.slice(0, HUBS_AT_ONCE)) {
+        for (const { hubId, wave, state, error, givenAt } of step.changed.slice(0, HUBS_AT_ONCE)) {
           await tx.q
             .updateTable('rollout_hubs')
-            .set({ state, error, given_at: givenAt })
+            .set({ wave, state, error, given_at: givenAt })
             .where('rollout_id', '=', id)
             .where('hub_id', '=', hubId)
             .execute()
@@ -145,6 +148,7 @@ export const rolloutWork = ({ db, runtime, settings }: CloudContext, url: string
             givenAt === null ? null : { version: rollout.version, url, rollout: id },
           )
         }
+        await alarmOf(tx, context, rollout, step.state)
         const hasMore = step.changed.length > HUBS_AT_ONCE
         if (step.state !== rollout.state && !(hasMore && step.state === 'completed'))
           await tx.q
@@ -157,6 +161,38 @@ export const rolloutWork = ({ db, runtime, settings }: CloudContext, url: string
       }),
   },
 })
+
+/** An alarm for every owner begins when a rollout pauses itself, and ends when the rollout is resumed or aborted. */
+async function alarmOf(
+  tx: Tx,
+  context: CloudContext,
+  { id, version, state }: { id: string; version: string; state: RolloutState },
+  next: RolloutState,
+): Promise<void> {
+  const incident = { kind: 'update_failed', incident: `rollout ${id}` } as const
+  const subject = versionSubject(version)
+  if (next === 'paused') {
+    if (state === 'running')
+      for (const owner of await everyOwner(tx))
+        await raiseAlarm(tx, context, {
+          ...owner,
+          ...incident,
+          subject,
+          what: 'was installed by no hub of a wave, so its rollout is paused',
+          detail:
+            'larder rollouts status shows the hubs; resume tries one more hub, abort withdraws the release',
+          details: { rollout_id: id, version },
+        })
+    return
+  }
+  const open = await tx.q
+    .selectFrom('alarms')
+    .select('owner_id')
+    .where((eb) => eb.and(incident))
+    .where('cleared_at', 'is', null)
+    .execute()
+  for (const { owner_id: ownerId } of open) await clearAlarm(tx, context, { ownerId, ...incident, subject })
+}
 
 async function readHubs(q: Queries, id: string): Promise<RolloutHub[]> {
   const rows = await q

@@ -34,7 +34,7 @@ export interface Rollout {
 /** The next state of a rollout and of its hubs. */
 export interface Step {
   state: RolloutState
-  /** Hubs with a changed row. A hub with a changed `givenAt` gets the release, or loses it (null). */
+  /** Hubs with a changed row. A hub with a changed `givenAt` gets the release, or loses it (null). A replacement is the first. */
   changed: RolloutHub[]
   /** A later step may change more. */
   isOpen: boolean
@@ -63,6 +63,9 @@ export function planWaves(hubIds: readonly number[], amounts: readonly string[])
   )
 }
 
+/** A connected hub that has not downloaded the release in time. */
+const NO_PROGRESS = 'no progress'
+
 const ended: ReadonlySet<RolloutHubState> = new Set(['succeeded', 'rolled_back', 'skipped'])
 
 /** Decides the next step of a rollout from the reports of its hubs. `offlineMs`: ROLLOUT_OFFLINE_MS. */
@@ -78,10 +81,14 @@ export function nextStep(
     return mayHaveSwitched ? judge(hub, rollout, { now, offlineMs }) : hub
   })
   const isGoing = rollout.state === 'running' || rollout.state === 'paused'
-  const state = isGoing && exceedsFailures(judged, rollout.failures) ? 'stopped' : rollout.state
-  const current = Math.min(...judged.filter((hub) => !ended.has(hub.state)).map(({ wave }) => wave))
+  const isFailed = isGoing && exceedsFailures(judged, rollout.failures)
+  const vain = rollout.state === 'running' && !isFailed ? vainWave(judged) : undefined
+  const state = isFailed ? 'stopped' : vain?.wasTried === true ? 'paused' : rollout.state
+  const drawn = vain && replacement(judged, { now, offlineMs })
+  const planned = judged.map((hub) => (hub === drawn ? { ...hub, wave: vain!.wave } : hub))
+  const current = Math.min(...planned.filter((hub) => !ended.has(hub.state)).map(({ wave }) => wave))
   const isOver = state === 'stopped' || state === 'aborted'
-  const next = judged.map((hub) => {
+  const next = planned.map((hub) => {
     if (ended.has(hub.state)) return hub
     if (state === 'running' && hub.wave === current && hub.givenAt === null) {
       if (keeps(hub, rollout.version)) return { ...hub, state: 'succeeded' as const }
@@ -104,9 +111,11 @@ export function nextStep(
   const awaitsReport = next.some(
     (hub) => !ended.has(hub.state) && reportsOn(hub, rollout) && isBeforeSwitch(hub),
   )
+  const changed = next.filter((hub, index) => JSON.stringify(hub) !== JSON.stringify(hubs[index]))
+  const isDrawn = ({ hubId }: RolloutHub): number => Number(hubId === drawn?.hubId)
   return {
-    state: isCompleted ? 'completed' : state,
-    changed: next.filter((hub, index) => JSON.stringify(hub) !== JSON.stringify(hubs[index])),
+    state: isCompleted ? outcome(next) : state,
+    changed: changed.toSorted((one, other) => isDrawn(other) - isDrawn(one)),
     isOpen:
       !isCompleted &&
       (state === 'running' || state === 'paused' || next.some(isInProgress) || (isRecent && awaitsReport)),
@@ -155,16 +164,51 @@ function judge(
   if (isSilent) return { ...reported, state: 'skipped', error: 'offline', givenAt: null }
   // The hub has no updater, or its download never ends.
   if (reported.state !== 'waiting' && now - givenAt >= offlineMs)
-    return { ...reported, state: 'skipped', error: 'no progress', givenAt: null }
+    return { ...reported, state: 'skipped', error: NO_PROGRESS, givenAt: null }
   return reported
 }
 
-/** Whether a wave has more failures than the rollout allows. */
+/** Whether a wave has more failures than the rollout allows. Skipped hubs have no result, so they do not count. */
 function exceedsFailures(hubs: readonly RolloutHub[], failures: string): boolean {
   const withFailures = new Set(hubs.filter(({ state }) => state === 'rolled_back').map(({ wave }) => wave))
   return [...withFailures].some((wave) => {
-    const inWave = hubs.filter((hub) => hub.wave === wave)
+    const inWave = hubs.filter((hub) => hub.wave === wave && hub.state !== 'skipped')
     const failed = inWave.filter(({ state }) => state === 'rolled_back')
     return failed.length > shareOf(failures, inWave.length)
   })
 }
+
+/**
+ * The wave before the next one, if it ended without a success: nothing shows that the release works. `wasTried`: a connected hub
+ * got the release, so the cause may be the release.
+ */
+function vainWave(hubs: readonly RolloutHub[]): { wave: number; wasTried: boolean } | undefined {
+  const current = Math.min(...hubs.filter(({ state }) => !ended.has(state)).map(({ wave }) => wave))
+  if (current === Infinity) return undefined
+  const wave = Math.max(...hubs.map((hub) => hub.wave).filter((each) => each < current))
+  const inWave = hubs.filter((hub) => hub.wave === wave)
+  if (inWave.length === 0 || inWave.some(({ state }) => state === 'succeeded')) return undefined
+  return {
+    wave,
+    wasTried: inWave.some(({ state, error }) => state === 'rolled_back' || error === NO_PROGRESS),
+  }
+}
+
+/** The next hub in the order of the waves. A hub that is not offline precedes the others. */
+function replacement(
+  hubs: readonly RolloutHub[],
+  { now, offlineMs }: { now: number; offlineMs: number },
+): RolloutHub | undefined {
+  const isOffline = (hub: RolloutHub): number => Number(now - (hub.lastHeardAt ?? 0) >= offlineMs)
+  return hubs
+    .filter(({ state }) => !ended.has(state))
+    .toSorted(
+      (one, other) => isOffline(one) - isOffline(other) || one.wave - other.wave || one.hubId - other.hubId,
+    )[0]
+}
+
+/** The end of a rollout in which every hub has ended. A rollout without a success has not done its work. */
+const outcome = (hubs: readonly RolloutHub[]): RolloutState =>
+  hubs.every((hub) => hub.isRetired) || hubs.some(({ state }) => state === 'succeeded')
+    ? 'completed'
+    : 'stopped'

@@ -50,7 +50,7 @@ async function openFleet(hubs: number, runtime = virtualRuntime()) {
     db.transact((tx) => startRollout(tx, context, { version: NEW, waves, failures: '10%' }))
   const work = rolloutWork(context, 'https://larder.example/releases')['rollout']!
   const run = async (id: string) => (await work.run({ subject: id } as never)).next
-  return { db, context, start, run }
+  return { db, context, clock: runtime.clock, start, run }
 }
 
 /** Hubs with orders in progress and the previous release, and a rollout to all of them. */
@@ -217,4 +217,31 @@ test('an aborted rollout does not withdraw the release that the next rollout gav
   await run(second)
   await run(first)
   expect((await readDesired(db.kysely, 1)).software).toMatchObject({ rollout: second })
+})
+
+test('a rollout that pauses because no hub of a wave installs the release has one alarm, until a person resumes it', async () => {
+  const { db, context, clock, start, run } = await openFleet(3)
+  const alarms = async () => {
+    const rows = await db.kysely
+      .selectFrom('alarms')
+      .select(['kind', 'hub_id', 'message', 'cleared_at'])
+      .execute()
+    return rows.map(({ cleared_at, ...row }) => ({ ...row, isOpen: cleared_at === null }))
+  }
+  const id = await start('1', '100%')
+  await run(id)
+  // The hub is connected for the whole time, and reports no progress.
+  await clock.pass(context.settings.rolloutOfflineMs)
+  await db.kysely.updateTable('hub_sessions').set({ last_heard_at: clock.now() }).execute()
+  await run(id)
+  await run(id)
+  expect((await showRollout(db.kysely, id)).state).toBe('paused')
+  expect((await readDesired(db.kysely, 2)).software).toBeNull()
+  const alarm = { kind: 'update_failed', hub_id: null }
+  expect(await alarms()).toMatchObject([{ ...alarm, isOpen: true }])
+  await db.transact((tx) => changeRollout(tx, context, id, 'resume'))
+  await run(id)
+  expect(await alarms()).toMatchObject([{ ...alarm, isOpen: false }])
+  expect((await readDesired(db.kysely, 2)).software).toMatchObject({ rollout: id })
+  expect((await readDesired(db.kysely, 3)).software).toBeNull()
 })

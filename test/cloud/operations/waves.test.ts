@@ -165,9 +165,9 @@ test('a retired hub is skipped at once, so the next wave starts', () => {
   const retired = hub(1, 1, { isRetired: true, givenAt: 0, report: report('waiting') })
   const { changed } = step([retired, hub(2, 1, { isRetired: true }), hub(3, 2)], {}, 5)
   expect(changed).toMatchObject([
+    { hubId: 3, state: 'pending', givenAt: 5 },
     { hubId: 1, state: 'skipped', error: 'retired' },
     { hubId: 2, state: 'skipped', error: 'retired' },
-    { hubId: 3, state: 'pending', givenAt: 5 },
   ])
 })
 
@@ -221,4 +221,57 @@ test('a hub with controllers that refused the firmware of a release fails a seco
   expect(changesOf(step([again]))).toEqual([[1, 'pending', 0]])
   const asked = { ...again, givenAt: 0, report: report('failed', 'controller bins: firmware 2') }
   expect(changesOf(step([asked]))).toEqual([[1, 'rolled_back', 0]])
+})
+
+const skipped = (hubId: number, error = 'offline', wave = 1): RolloutHub =>
+  hub(hubId, wave, { state: 'skipped', error })
+
+test('skipped hubs do not count in the share of failures that a wave allows', () => {
+  const offline = Array.from({ length: 9 }, (_, index) => skipped(index + 2))
+  const failed = hub(1, 1, { givenAt: 0, report: report('failed', 'crashes') })
+  expect(step([failed, ...offline, hub(11, 2)])).toMatchObject({
+    state: 'stopped',
+    changed: [{ hubId: 1, state: 'rolled_back' }],
+  })
+})
+
+test('a wave of which no hub was reached gets one hub of the next wave, before the next wave begins', () => {
+  const fleet = [skipped(1, 'never connected'), hub(2, 2), hub(3, 2), hub(4, 3)]
+  const first = step(fleet)
+  expect(first.state).toBe('running')
+  expect(first.changed).toMatchObject([{ hubId: 2, wave: 1, givenAt: 0 }])
+  const drawn = first.changed[0]!
+  const again = step([skipped(1), { ...drawn, state: 'skipped', error: 'offline' }, ...fleet.slice(2)])
+  expect(again.changed).toMatchObject([{ hubId: 3, wave: 1, givenAt: 0 }])
+  const next = step([skipped(1), { ...drawn, report: report('succeeded') }, ...fleet.slice(2)], {}, 5)
+  expect(next.changed).toMatchObject([
+    { hubId: 2, state: 'succeeded' },
+    { hubId: 3, wave: 2, givenAt: 5 },
+  ])
+})
+
+test('a hub that is offline replaces the hub of a wave only if no other hub is left', () => {
+  const now = 2 * offlineMs
+  const later = [hub(2, 2, { lastHeardAt: HOUR }), hub(3, 3, { lastHeardAt: now })]
+  expect(step([skipped(1), ...later], {}, now).changed).toMatchObject([{ hubId: 3, wave: 1 }])
+  expect(step([skipped(1), later[0]!], {}, now).changed).toMatchObject([{ hubId: 2, wave: 1 }])
+})
+
+test('a wave in which hubs tried the release and none succeeded pauses the rollout, and a resumed one tries one more hub', () => {
+  for (const tried of [
+    hub(1, 1, { state: 'rolled_back' }),
+    hub(1, 1, { givenAt: 0, lastHeardAt: offlineMs }),
+  ]) {
+    const paused = step([tried, hub(2, 2), hub(3, 2)], { failures: '1' }, offlineMs)
+    expect(paused).toMatchObject({ state: 'paused', isOpen: true })
+    expect(paused.changed[0]).toMatchObject({ hubId: 2, wave: 1, givenAt: null })
+    const former = paused.changed[1] ?? tried
+    const resumed = step([former, paused.changed[0]!, hub(3, 2)], { failures: '1' }, offlineMs)
+    expect(resumed).toMatchObject({ state: 'running', changed: [{ hubId: 2, wave: 1, givenAt: offlineMs }] })
+  }
+})
+
+test('a rollout that no hub has installed ends as stopped', () => {
+  expect(step([skipped(1), skipped(2, 'no progress', 2)]).state).toBe('stopped')
+  expect(step([hub(1, 1, { state: 'succeeded' }), skipped(2, 'offline', 2)]).state).toBe('completed')
 })

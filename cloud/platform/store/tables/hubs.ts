@@ -138,8 +138,8 @@ export const hubTables = {
   rollout_hubs: defineTable({
     rollout_id: text.references('rollouts').fixed,
     hub_id: int.references('hubs').fixed,
-    /** From 1. */
-    wave: int.fixed,
+    /** From 1. A hub that replaces the hubs of a wave without a success changes to that wave. */
+    wave: int,
     state: growing(rolloutHubStates),
     error: text.nullable,
     /** When the hub got the release; null before its wave and after a withdrawal. */
