@@ -1,17 +1,9 @@
 import type { Locator, Page } from 'playwright-core'
-import { afterEach, beforeEach, expect } from 'vitest'
-import { missing, service } from '../support/services.ts'
-import { type RunningDemo, startDemo } from './running-demo.ts'
+import { expect } from 'vitest'
+import { useDemo } from './running-demo.ts'
+import { browserTest } from './set-up.ts'
 
-const browserTest = service('chromium')
-let demo: RunningDemo
-
-// A second try begins with its own demo.
-beforeEach(async () => {
-  if (missing('chromium') === undefined) demo = await startDemo({ SIMULATOR_SPEED: '20' })
-}, 300_000)
-
-afterEach(() => demo?.stop(), 30_000)
+const demo = useDemo(20)
 
 const SLOWLY = { timeout: 60_000, interval: 100 }
 /** The rows of a cabinet, one after another. */

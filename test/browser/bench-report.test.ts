@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reportOf } from '../bench/report.ts'
-import { openBrowser } from '../support/browser.ts'
-import { service } from '../support/services.ts'
+import { browserTest, useBrowser } from './set-up.ts'
 
-service('chromium')('the report of a benchmark run is one page without external files', async () => {
+const browser = useBrowser()
+
+browserTest('the report of a benchmark run is one page without external files', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-report-'))
-  const browser = await openBrowser()
   try {
     const growth = (at: number) => ({ of: 'orders', at, line: 'search' })
     const page = reportOf(
@@ -41,7 +41,6 @@ service('chromium')('the report of a benchmark run is one page without external 
     ])
     expect(problems).toEqual([])
   } finally {
-    await browser.close()
     rmSync(folder, { recursive: true, force: true })
   }
 })

@@ -1,19 +1,11 @@
 import type { Page } from 'playwright-core'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { expect } from 'vitest'
 import { createClient, unwrap } from '../../protocol/client/client.ts'
 import { overflowOf, picture, seriousProblems } from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
-import { type RunningDemo, startDemo } from './running-demo.ts'
+import { useDemo } from './running-demo.ts'
+import { browserTest } from './set-up.ts'
 
-const browserTest = service('chromium')
-let demo: RunningDemo
-
-// A second try begins with its own demo.
-beforeEach(async () => {
-  if (missing('chromium') === undefined) demo = await startDemo({ SIMULATOR_SPEED: '20' })
-}, 300_000)
-
-afterEach(() => demo?.stop(), 30_000)
+const demo = useDemo(20)
 
 const act = async (action: string, target: string): Promise<void> => {
   await demo.simulator.ask('POST', '/api/hubs/1/act', { action, target })

@@ -1,82 +1,21 @@
-import { serve } from '@hono/node-server'
-import type { AddressInfo } from 'node:net'
-import type { Server } from 'node:http'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
-import { silentLog } from '../../protocol/model/log.ts'
+import { describe, expect } from 'vitest'
 import { encodeFrame } from '../../protocol/serial/codec.ts'
-import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { Fleet, type Station } from '../../simulator/fleet.ts'
-import { SimulatedHub } from '../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../world/memory-storage.ts'
-import {
-  type Browser,
-  builtPage,
-  openBrowser,
-  overflowOf,
-  picture,
-  seriousProblems,
-  weightOf,
-} from '../support/browser.ts'
-import { testConsole } from '../simulator/support/console.ts'
-import { missing, service } from '../support/services.ts'
+import { type Browser, overflowOf, picture, seriousProblems, weightOf } from '../support/browser.ts'
 import { demoHub } from '../support/demo-hub.ts'
+import { serveSimulator } from './served-simulator.ts'
+import { browserTest, eachTime, once, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
-const runtime = systemRuntime()
-let browser: Browser
-let server: Server
-let url: string
-let built: Awaited<ReturnType<typeof builtPage>>
-let simulator: ReturnType<typeof startSimulator>
-let station: Station
-
-function startSimulator() {
-  const fleet = new Fleet({
-    clock: runtime.clock,
-    wireKept: 1000,
-    storageOf: () => memoryStorage(),
-    worlds: { names: () => [], read: () => undefined, write() {} },
-    make: (hardware, storage) => new SimulatedHub({ hardware, storage, runtime, log: silentLog }),
-    mount: async () => async () => {},
-  })
-  const { app } = testConsole({
-    fleet,
-    page: built.assets,
-    clock: runtime.clock,
-    random: runtime.random,
-    liveMs: 50,
-  })
-  return { fleet, app }
-}
-
-beforeAll(async () => {
-  if (missing('chromium') !== undefined) return
-  built = await builtPage('simulator')
-  simulator = startSimulator()
-  const fetch = (request: Request) => simulator.app.fetch(request)
-  server = serve({ fetch, hostname: '127.0.0.1', port: 0 }) as Server
-  await new Promise((resolve) => void server.once('listening', resolve))
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  browser = await openBrowser()
-}, 120_000)
-
-beforeEach(async () => {
-  if (!simulator) return
+const browser = useBrowser()
+const simulator = once(serveSimulator, (present) => present.close())
+const station = eachTime(async () => {
   await simulator.fleet.close()
-  station = await simulator.fleet.add(demoHub)
-})
-
-afterAll(async () => {
-  await browser?.close()
-  await simulator?.fleet.close()
-  server?.closeAllConnections()
-  server?.close()
+  return simulator.fleet.add(demoHub)
 })
 
 /** Opens the page and waits until the hub is drawn. */
 async function visit(about: Parameters<Browser['open']>[1] = {}) {
-  const opened = await browser.open(url, about)
+  const opened = await browser.open(simulator.url, about)
   await opened.page.waitForSelector('[data-device="bin-1"]')
   return opened
 }
@@ -266,11 +205,10 @@ describe('the simulator’s console', () => {
     await view(page, 'The wire')
     for (let line = 0; line < 20; line += 1) station.hub.wires[0]!.toController('~0001 before')
     await page.locator('[data-wire] li', { hasText: 'before' }).first().waitFor()
-    await simulator.fleet.close()
-    simulator = startSimulator()
-    station = await simulator.fleet.add(demoHub)
-    server.closeAllConnections()
-    station.hub.wires[0]!.toController('~0001 after')
+    await simulator.restart()
+    const { hub } = await simulator.fleet.add(demoHub)
+    simulator.endConnections()
+    hub.wires[0]!.toController('~0001 after')
     await page.locator('[data-wire] li', { hasText: 'after' }).waitFor()
     expect(await page.locator('[data-wire] li', { hasText: 'before' }).count()).toBe(0)
   })
@@ -364,8 +302,8 @@ describe('the simulator’s console', () => {
   )
 
   browserTest('the files of the console are at most 120 kB as sent', async () => {
-    expect(weightOf(built.folder)).toBeGreaterThan(10_000)
-    expect(weightOf(built.folder)).toBeLessThanOrEqual(120_000)
+    expect(weightOf(simulator.folder)).toBeGreaterThan(10_000)
+    expect(weightOf(simulator.folder)).toBeLessThanOrEqual(120_000)
     await Promise.resolve()
   })
 })

@@ -1,56 +1,16 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
-import { listen, type HttpServer } from '../../cloud/platform/http/listen.ts'
-import { defaultLimits } from '../../cloud/platform/settings/limits.ts'
-import { openDatabase } from '../../cloud/platform/store/database.ts'
-import type { PageAssets } from '../../protocol/page-assets.ts'
-import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { emptySqlite } from '../world/database.ts'
-import { openService, type Service } from '../world/service.ts'
-import {
-  type Browser,
-  builtPage,
-  openBrowser,
-  overflowOf,
-  picture,
-  seriousProblems,
-  type Visit,
-} from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
+import { describe, expect } from 'vitest'
+import { overflowOf, picture, seriousProblems, type Visit } from '../support/browser.ts'
 
-const browserTest = service('chromium')
-/** Time that a busy machine may need to show a page. */
-const PATIENCE_MS = 60_000
+import { serveDemo } from './served.ts'
+import { browserTest, eachTime, useBrowser } from './set-up.ts'
 
 describe('the documentation', () => {
-  let browser: Browser
-  let docs: PageAssets
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    docs = (await builtPage('cloud')).assets
-    browser = await openBrowser()
-  }, 180_000)
-  afterAll(() => browser?.close())
-
-  let base = ''
-  let shop: Service
-  beforeEach(async () => {
-    if (missing('chromium')) return
-    const db = openDatabase({ url: 'sqlite::memory:', sqlite: await emptySqlite() })
-    shop = await openService(() => Promise.resolve(db), { docs, isDemo: true })
-    shop.cloud.start()
-    const address = { host: '127.0.0.1', port: 0, runtime: systemRuntime(), bounds: defaultLimits.http }
-    const server: HttpServer = await listen(shop.cloud.app, address)
-    base = `http://127.0.0.1:${server.port}/docs`
-    return async () => {
-      await shop.cloud.endStreams()
-      await server.close(0)
-    }
-  })
+  const browser = useBrowser()
+  const served = eachTime(() => serveDemo(['docs']))
 
   async function visit(how: Partial<Visit> = {}, where = '') {
-    const opened = await browser.open(`${base}${where}`, how)
-    opened.page.setDefaultTimeout(PATIENCE_MS)
+    const opened = await browser.open(`${served.base}/docs${where}`, how)
     await opened.page.locator('.markdown').first().waitFor()
     return opened
   }
@@ -69,10 +29,10 @@ describe('the documentation', () => {
         await picture(page, `docs-${width}-${colorScheme}`)
         expect([await overflowOf(page), await seriousProblems(page), problems]).toEqual([0, [], []])
         await page.emulateMedia({ forcedColors: 'active' })
-        await page.goto(base)
+        await page.goto(`${served.base}/docs`)
         expect([await overflowOf(page), await seriousProblems(page), problems]).toEqual([0, [], []])
         await page.emulateMedia({ forcedColors: 'none' })
-        await page.goto(`${base}/reference-alarms`)
+        await page.goto(`${served.base}/docs/reference-alarms`)
         await page
           .getByRole('button', { name: /Test Request/ })
           .first()
@@ -97,7 +57,7 @@ describe('the documentation', () => {
         await devtools.send('Performance.enable')
         await devtools.send('Network.enable')
         devtools.on('Network.loadingFinished', ({ encodedDataLength }) => (bytes += encodedDataLength))
-        await page.goto(`${base}${where}`)
+        await page.goto(`${served.base}/docs${where}`)
         await page.locator(ready).first().waitFor()
         if (where.startsWith('/reference'))
           await page
@@ -132,9 +92,9 @@ describe('the documentation', () => {
       }
       await results.getByRole('option', { name: 'Your own payments' }).first().click()
       await page.getByRole('heading', { name: 'Your own payments' }).waitFor()
-      await page.goto(`${base}#tag/guide-errors`)
+      await page.goto(`${served.base}/docs#tag/guide-errors`)
       await page.waitForURL(/\/docs\/guide-errors/)
-      await page.goto(`${base}#tag/orders/POST/api/v1/users/{user_id}/orders`)
+      await page.goto(`${served.base}/docs#tag/orders/POST/api/v1/users/{user_id}/orders`)
       await page.waitForURL(/\/docs\/reference-orders#tag\/orders\/POST/)
       await page.getByRole('button', { name: 'Test Request (post /api/v1/users/{user_id}/orders)' }).waitFor()
     },
@@ -180,7 +140,7 @@ describe('the documentation', () => {
     async () => {
       const { page, problems } = await visit()
       const step = async (link: RegExp) => {
-        await page.goto(`${base}/guide-first-sale-in-five-minutes`)
+        await page.goto(`${served.base}/docs/guide-first-sale-in-five-minutes`)
         await page.getByRole('link', { name: link }).first().click()
       }
       await step(/^POST \/users\/user\/bootstrap\/guest/)
@@ -204,7 +164,10 @@ describe('the documentation', () => {
       expect(paid).toMatchObject({ order_id, payment_status: 'completed' })
       await picture(page, 'docs-paid')
       expect(problems).toEqual([])
-      const row = await shop.shop.context.db.kysely.selectFrom('orders').selectAll().executeTakeFirstOrThrow()
+      const row = await served.at.shop.context.db.kysely
+        .selectFrom('orders')
+        .selectAll()
+        .executeTakeFirstOrThrow()
       expect(row).toMatchObject({ id: order_id, user_id, payment_status: 'completed' })
     },
     300_000,

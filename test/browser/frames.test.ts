@@ -1,20 +1,11 @@
-import { serve } from '@hono/node-server'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
-import { silentLog } from '../../protocol/model/log.ts'
-import { systemRuntime } from '../../protocol/system-runtime.ts'
-import { Fleet } from '../../simulator/fleet.ts'
-import { SimulatedHub } from '../../simulator/simulated-hub.ts'
-import { memoryStorage } from '../world/memory-storage.ts'
-import { testConsole } from '../simulator/support/console.ts'
-import { builtPage } from '../support/browser.ts'
-import { service } from '../support/services.ts'
-import { PATIENCE_MS, serveDemo } from './served.ts'
+import { PATIENCE_MS } from '../support/browser.ts'
+import { serveDemo } from './served.ts'
 import { serveHub } from './served-hub.ts'
-
-const browserTest = service('chromium')
-const runtime = systemRuntime()
+import { serveSimulator } from './served-simulator.ts'
+import { browserTest } from './set-up.ts'
 
 async function addressOf(server: Server): Promise<string> {
   if (!server.listening) await new Promise((resolve) => void server.once('listening', resolve))
@@ -22,38 +13,15 @@ async function addressOf(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
-async function simulatorConsole(): Promise<string> {
-  const fleet = new Fleet({
-    clock: runtime.clock,
-    wireKept: 10,
-    storageOf: () => memoryStorage(),
-    worlds: { names: () => [], read: () => undefined, write() {} },
-    make: (hardware, storage) => new SimulatedHub({ hardware, storage, runtime, log: silentLog }),
-    mount: async () => async () => {},
-  })
-  const page = (await builtPage('simulator')).assets
-  const { app } = testConsole({ fleet, page, clock: runtime.clock, random: runtime.random })
-  return addressOf(serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }) as Server)
-}
-
 browserTest(
   'a page of another origin cannot show console, shop, documentation, hub’s page or simulator’s console in a frame',
   async () => {
-    const [console, shopPage, docs] = [
-      (await builtPage('cloud', 'console')).assets,
-      (await builtPage('cloud', 'shop')).assets,
-      (await builtPage('cloud')).assets,
-    ]
-    const { base } = await serveDemo({ console, shopPage, docs })
+    const { base } = await serveDemo(['console', 'shopPage', 'docs'])
     const hub = await serveHub()
     onTestFinished(() => hub.close())
-    const pages = [
-      `${base}/console/today`,
-      `${base}/shop/1`,
-      `${base}/docs`,
-      hub.url,
-      await simulatorConsole(),
-    ]
+    const simulator = await serveSimulator()
+    onTestFinished(() => simulator.close())
+    const pages = [`${base}/console/today`, `${base}/shop/1`, `${base}/docs`, hub.url, simulator.url]
     const html = (of: readonly string[]) => of.map((src) => `<iframe src="${src}"></iframe>`).join('')
     const foreign = createServer((request, response) => {
       response.setHeader('Content-Type', 'text/html')

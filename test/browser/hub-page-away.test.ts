@@ -1,22 +1,10 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
-import { missing, service } from '../support/services.ts'
+import { describe, expect, onTestFinished } from 'vitest'
 import { lineTo } from './line.ts'
-import { scriptedHub } from './scripted-hub.ts'
-import { press, select, serveHub, type ServedHub, TOKEN } from './served-hub.ts'
+import { TOKEN, press, select, serveHub, useHub } from './served-hub.ts'
+import { browserTest } from './set-up.ts'
 
-const browserTest = service('chromium')
-let served: ServedHub
-let hub: ReturnType<typeof scriptedHub>
-
-beforeAll(async () => {
-  if (missing('chromium') === undefined) served = await serveHub()
-}, 120_000)
-beforeEach(() => {
-  hub = scriptedHub()
-  if (missing('chromium') === undefined) served.hub = hub
-})
-afterAll(() => served?.close())
+const { served, hub } = useHub()
 
 /** Opens the hub's page with time limits of a tenth. */
 async function visitInHaste(url: string) {

@@ -1,24 +1,12 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { pinDigestOf } from '../../protocol/model/pin.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { overflowOf, picture, seriousProblems } from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
-import { scriptedHub } from './scripted-hub.ts'
-import { hold, select, serveHub, type ServedHub } from './served-hub.ts'
+import { hold, select, useHub } from './served-hub.ts'
+import { browserTest } from './set-up.ts'
 
-const browserTest = service('chromium')
-let served: ServedHub
-let hub: ReturnType<typeof scriptedHub>
-
-beforeAll(async () => {
-  if (missing('chromium') === undefined) served = await serveHub()
-}, 120_000)
-beforeEach(() => {
-  hub = scriptedHub()
-  if (missing('chromium') === undefined) served.hub = hub
-})
-afterAll(() => served?.close())
+const { served, hub } = useHub()
 
 const focused = (page: Page): Promise<string> =>
   page.evaluate(

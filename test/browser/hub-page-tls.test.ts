@@ -3,10 +3,9 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 import { makeAuthority } from '../support/certificate.ts'
 import { inChromium } from '../support/chromium.ts'
-import { service } from '../support/services.ts'
 import { serveHub, type ServedHub, TOKEN } from './served-hub.ts'
+import { browserTest } from './set-up.ts'
 
-const browserTest = service('chromium')
 const NAME = 'hub-1.test'
 const SLOWLY = { timeout: 30_000 }
 

@@ -1,23 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { overflowOf, picture, seriousProblems, weightOf } from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
-import { hold, press, select, serveHub, type ServedHub, TOKEN } from './served-hub.ts'
-import { scriptedHub } from './scripted-hub.ts'
+import { TOKEN, hold, press, select, type ServedHub, useHub } from './served-hub.ts'
+import { browserTest } from './set-up.ts'
 import { OPERATION } from '../world/local-core.ts'
 
-const browserTest = service('chromium')
-let served: ServedHub
-let hub: ReturnType<typeof scriptedHub>
-
-beforeAll(async () => {
-  if (missing('chromium') === undefined) served = await serveHub()
-}, 120_000)
-beforeEach(() => {
-  hub = scriptedHub()
-  if (missing('chromium') === undefined) served.hub = hub
-})
-afterAll(() => served?.close())
+const { served, hub } = useHub()
 
 const visit: ServedHub['visit'] = (about) => served.visit(about)
 

@@ -1,21 +1,14 @@
 import type { Page } from 'playwright-core'
 import { decodeQR } from 'qr/decode.js'
-import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
+import { describe, expect, vi } from 'vitest'
 import { createClient, unwrap } from '../../protocol/client/client.ts'
 import { purchasePicture } from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
 import { servePages } from './cloud-pages.ts'
-import { type RunningDemo, startDemo } from './running-demo.ts'
+import { useDemo } from './running-demo.ts'
+import { addProduct } from './served.ts'
+import { browserTest } from './set-up.ts'
 
-const browserTest = service('chromium')
-let demo: RunningDemo
-
-// A second try begins with its own demo.
-beforeEach(async () => {
-  if (missing('chromium') === undefined) demo = await startDemo({ SIMULATOR_SPEED: '2' })
-}, 300_000)
-
-afterEach(() => demo?.stop(), 30_000)
+const demo = useDemo(2)
 
 /** The text of a QR code, as a telephone reads it from the picture. */
 async function scanned(page: Page, svg: string): Promise<string> {
@@ -54,11 +47,7 @@ describe('journeys', () => {
       await step({ fault: { type: 'jam', target: `cabinet-${jammed!.cabinet}` } })
       await servePages(page.context(), demo.file().base_url)
       await page.goto(url)
-      for (const { product_id } of [jammed!, other!]) {
-        const product = page.locator(`[data-product="${product_id}"]`)
-        await product.getByRole('button', { name: /^Add one/ }).click()
-        await product.locator('[aria-live]').waitFor()
-      }
+      for (const { product_id } of [jammed!, other!]) await addProduct(page, product_id!)
       await page.locator('[data-show-cart]').click()
       await page.locator('[data-pay]').click()
       await page.locator('[data-status="READY"]').waitFor()

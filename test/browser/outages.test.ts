@@ -9,6 +9,7 @@ import { freePorts } from '../support/ports.ts'
 import { missing, needs } from '../support/services.ts'
 import { openShop } from '../world/shop.ts'
 import { servePages } from './cloud-pages.ts'
+import { addProduct } from './served.ts'
 
 const runtime = systemRuntime()
 /** Time that a busy machine may need, in milliseconds. */
@@ -55,11 +56,7 @@ needs('chromium and postgres', () => missing('chromium') ?? missing('postgres'))
     // Both pages have one session: the cookie of the browser.
     await shop.bringToFront()
     await shop.goto(`${base}/shop/1`)
-    await shop
-      .locator('[data-product="1"]')
-      .getByRole('button', { name: /^Add one/ })
-      .click()
-    await shop.locator('[data-product="1"] [aria-live]').waitFor()
+    await addProduct(shop, 1)
     await owner.evaluate('globalThis.isSamePage = true')
     await shop.evaluate('globalThis.isSamePage = true')
 

@@ -1,14 +1,9 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import { endSessionsOf } from '../../cloud/platform/credentials/sessions.ts'
-import type { PageAssets } from '../../protocol/page-assets.ts'
-import { type Browser, builtPage, openBrowser } from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
-import type { Service } from '../world/service.ts'
-import type { Served } from './served.ts'
 import { serveConsole, signInAt } from './served-console.ts'
+import { browserTest, eachTime, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
 const TEST_MS = 400_000
 const SLOW_MS = 4000
 const PNG = Buffer.from(
@@ -17,31 +12,17 @@ const PNG = Buffer.from(
 )
 
 describe('acts in the owner’s console', () => {
-  let browser: Browser
-  let built: { folder: string; assets: PageAssets }
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    built = await builtPage('cloud', 'console')
-    browser = await openBrowser()
-  }, TEST_MS)
-  afterAll(() => browser?.close())
-
-  let served: Served
-  let at: Service
-  beforeEach(async () => {
-    if (missing('chromium')) return
-    served = await serveConsole(built.assets)
-    ;({ at } = served)
-  })
+  const browser = useBrowser()
+  const served = eachTime(() => serveConsole())
 
   // These tests break connections and answers.
   const signIn = (where = '/today'): Promise<Page> =>
     signInAt(browser, served, { as: 'Owner', where, how: { width: 1400 }, expected: /./ })
-  const refundsOf = async (id: number): Promise<number> => (await at.shop.refunds(id)).length
+  const refundsOf = async (id: number): Promise<number> => (await served.at.shop.refunds(id)).length
 
   /** A collected order of units of product 1. */
   async function collected(units: number): Promise<number> {
-    const { shop } = at
+    const { shop } = served.at
     await shop.hear()
     const { id: order_id } = await shop.paidOrder({ 1: units })
     await shop.report({ kind: 'order.preparing', order_id, bins: [1] })
@@ -172,7 +153,7 @@ describe('acts in the owner’s console', () => {
       const card = page.locator('[data-card="new"]')
       await card.getByLabel('Name').fill('Winter week')
       const signInAgain = async (as: string): Promise<void> => {
-        await endSessionsOf(at.shop.context.db.kysely, 'demo-owner')
+        await endSessionsOf(served.at.shop.context.db.kysely, 'demo-owner')
         await page.getByText('Your session has ended.').waitFor()
         const opened = page.context().waitForEvent('page')
         await page.getByRole('link', { name: 'Sign in' }).click()
@@ -199,7 +180,7 @@ describe('acts in the owner’s console', () => {
   browserTest(
     'the console reads the use of the deals in the window, also of the last of 150 deals, and no more than once while events come',
     async () => {
-      const { kysely } = at.shop.context.db
+      const { kysely } = served.at.shop.context.db
       const none = { description: null, display_text: null, image_key: null, start_day: null, end_day: null }
       const stored = { hub_id: 1, priority: 0, need: '', created_at: 0, updated_at: 0, deleted_at: null }
       const names = Array.from({ length: 150 }, (_, index) => `Deal ${index}`)
@@ -212,7 +193,7 @@ describe('acts in the owner’s console', () => {
       const cards = page.locator('[data-card^="deal-"]', { hasText: 'Deal ' })
       await cards.getByText('used 0 times').first().waitFor()
       for (let event = 0; event < 3; event += 1) {
-        await at.shop.paidOrder({ 1: 1 })
+        await served.at.shop.paidOrder({ 1: 1 })
         await page.waitForTimeout(1500)
       }
       expect(calls).toBeLessThan(30)
@@ -258,7 +239,7 @@ describe('acts in the owner’s console', () => {
       })
       await page.reload()
       await page.locator('[data-card="hubs"]').waitFor()
-      const { kysely } = at.shop.context.db
+      const { kysely } = served.at.shop.context.db
       await kysely.updateTable('hubs').set({ name: 'A new name' }).where('id', '=', 1).execute()
       await page.locator('[data-card="hubs"]').getByText('A new name').waitFor({ timeout: 15_000 })
       expect(events).toBeGreaterThan(1)

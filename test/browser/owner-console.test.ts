@@ -1,13 +1,11 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
-import type { PageAssets } from '../../protocol/page-assets.ts'
+import { describe, expect } from 'vitest'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
 import { html, png } from '../cloud/support/media-samples.ts'
 import {
-  type Browser,
   builtPage,
-  openBrowser,
   overflowOf,
+  PATIENCE_MS,
   picture,
   seriousProblems,
   tabTo,
@@ -15,33 +13,16 @@ import {
   type Visit,
   weightOf,
 } from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
 import { hubRow } from '../world/seeds.ts'
-import type { Service } from '../world/service.ts'
-import { PATIENCE_MS, type Served } from './served.ts'
 import { serveConsole, signInAt } from './served-console.ts'
+import { browserTest, eachTime, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
 const TEST_MS = 400_000
 const DAY_MS = 86_400_000
 
 describe('the owner’s console', () => {
-  let browser: Browser
-  let built: { folder: string; assets: PageAssets }
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    built = await builtPage('cloud', 'console')
-    browser = await openBrowser()
-  }, TEST_MS)
-  afterAll(() => browser?.close())
-
-  let served: Served
-  let at: Service
-  beforeEach(async () => {
-    if (missing('chromium')) return
-    served = await serveConsole(built.assets)
-    ;({ at } = served)
-  })
+  const browser = useBrowser()
+  const served = eachTime(() => serveConsole())
 
   const signIn = (as: string, how: Partial<Visit> = {}, where = '/today'): Promise<Page> =>
     signInAt(browser, served, { as, how, where })
@@ -52,7 +33,7 @@ describe('the owner’s console', () => {
 
   /** An order of 2 units of product 1, ready in bin 1. */
   async function readyOrder(): Promise<number> {
-    const { shop } = at
+    const { shop } = served.at
     await shop.hear()
     const { id: order_id } = await shop.paidOrder({ 1: 2 })
     await shop.report({ kind: 'order.preparing', order_id, bins: [1] })
@@ -69,15 +50,15 @@ describe('the owner’s console', () => {
   browserTest(
     'an owner finds yesterday, refills by the list, refunds one unit and opens a bin for a customer on the telephone',
     async () => {
-      await at.shop.paidOrder({ 1: 3 })
-      at.shop.clock.advance(DAY_MS)
+      await served.at.shop.paidOrder({ 1: 3 })
+      served.at.shop.clock.advance(DAY_MS)
       const order = await readyOrder()
-      await at.connectHub()
+      await served.at.connectHub()
       const page = await signIn('Owner')
       const { data } = (
-        await at.owner(
+        await served.at.owner(
           'GET',
-          `sales?from=${dayOf(at.shop.clock.now() - DAY_MS)}&to=${dayOf(at.shop.clock.now() - DAY_MS)}`,
+          `sales?from=${dayOf(served.at.shop.clock.now() - DAY_MS)}&to=${dayOf(served.at.shop.clock.now() - DAY_MS)}`,
         )
       ).json as { data: { gross_revenue: number }[] }
       expect(data[0]!.gross_revenue).toBe(750)
@@ -104,7 +85,7 @@ describe('the owner’s console', () => {
         .locator('[data-summary]')
         .getByText(/2 dispensed.*refunded [\d.]+, 0 owed$/)
         .waitFor()
-      const [line] = await at.shop.items(order)
+      const [line] = await served.at.shop.items(order)
       expect(line).toMatchObject({ qty: 2, refunded_quantity: 1 })
 
       await hold(page, 'Open bin 1')
@@ -116,10 +97,10 @@ describe('the owner’s console', () => {
   browserTest(
     'an owner goes from the alarm of a failed refund to its order and records that the customer got cash',
     async () => {
-      const { shop } = at
+      const { shop } = served.at
       await shop.hear()
       const { id: order } = await shop.paidOrder({ 1: 1 }, 'pm_card_refundFail')
-      await at.owner('POST', `orders/${order}/refund`, { amount: 100 })
+      await served.at.owner('POST', `orders/${order}/refund`, { amount: 100 })
       await shop.work.drain()
       const page = await signIn('Owner')
       const problem = page.locator('[data-alarm="refund_failed"]')
@@ -140,7 +121,7 @@ describe('the owner’s console', () => {
   browserTest(
     'amounts have their currency, and a page reads the list of hubs once and the sales of a day once for all hubs',
     async () => {
-      const { shop } = at
+      const { shop } = served.at
       await shop.paidOrder({ 1: 1 })
       const { db, runtime } = shop.context
       // Hub 1 has the time zone UTC.
@@ -243,7 +224,7 @@ describe('the owner’s console', () => {
       const order = await readyOrder()
       const { page, problems } = await browser.open('about:blank', { width: 1400 })
       page.setDefaultTimeout(PATIENCE_MS)
-      await page.clock.setFixedTime(at.shop.clock.now())
+      await page.clock.setFixedTime(served.at.shop.clock.now())
       const press = async (name: RegExp): Promise<void> => {
         await tabTo(page, name)
         await page.keyboard.press('Enter')
@@ -265,7 +246,7 @@ describe('the owner’s console', () => {
         .locator('[data-summary]')
         .getByText(/refunded [\d.]+, 0 owed$/)
         .waitFor()
-      expect(await at.shop.items(order)).toMatchObject([{ refunded_quantity: 1 }])
+      expect(await served.at.shop.items(order)).toMatchObject([{ refunded_quantity: 1 }])
       expect(problems).toEqual([])
     },
     TEST_MS,
@@ -274,8 +255,8 @@ describe('the owner’s console', () => {
   browserTest(
     'an owner opens a bin by touch alone: a short touch moves nothing',
     async () => {
-      await at.shop.hear()
-      await at.connectHub()
+      await served.at.shop.hear()
+      await served.at.connectHub()
       const page = await signIn('Owner', { hasTouch: true })
       await page.getByLabel('Menu').tap()
       await page.getByRole('link', { name: 'Hubs' }).tap()
@@ -285,7 +266,7 @@ describe('the owner’s console', () => {
       await touchLong(page, open)
       await page.getByText('Open the door: bin 1: done.').waitFor()
       const acts = () =>
-        at.shop.context.db.kysely
+        served.at.shop.context.db.kysely
           .selectFrom('audit_log')
           .select('action')
           .where('action', '=', 'controls.open_bin')
@@ -303,7 +284,7 @@ describe('the owner’s console', () => {
       `at ${width} pixels, ${colorScheme}, no page of the console scrolls sideways, and axe finds no serious problem`,
       async () => {
         const order = await readyOrder()
-        await at.connectHub()
+        await served.at.connectHub()
         const page = await signIn('Owner', { width, colorScheme })
         const places = ['today', 'hubs/1', 'planogram/1', 'orders', `orders/${order}`, 'sales', 'deals']
         const found: unknown[] = []
@@ -324,7 +305,7 @@ describe('the owner’s console', () => {
           found.push([place, await overflowOf(page), await seriousProblems(page)])
         }
         expect(found).toEqual(found.map((each) => [(each as string[])[0], 0, []]))
-        expect(weightOf(built.folder)).toBeLessThan(200_000)
+        expect(weightOf((await builtPage('cloud', 'console')).folder)).toBeLessThan(200_000)
       },
       TEST_MS,
     )

@@ -1,39 +1,15 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
-import type { PageAssets } from '../../protocol/page-assets.ts'
+import { describe, expect } from 'vitest'
 import { consolePlaces } from '../../protocol/model/console-places.ts'
-import {
-  type Browser,
-  builtPage,
-  openBrowser,
-  overflowOf,
-  picture,
-  seriousProblems,
-  tabTo,
-} from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
-import { PATIENCE_MS, type Served } from './served.ts'
+import { overflowOf, PATIENCE_MS, picture, seriousProblems, tabTo } from '../support/browser.ts'
 import { serveConsole, signInAt } from './served-console.ts'
+import { browserTest, eachTime, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
 const TEST_MS = 400_000
 
 describe('the pages of a hub in the owner’s console', () => {
-  let browser: Browser
-  let console: PageAssets
-  let shopPage: PageAssets
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    console = (await builtPage('cloud', 'console')).assets
-    shopPage = (await builtPage('cloud', 'shop')).assets
-    browser = await openBrowser()
-  }, TEST_MS)
-  afterAll(() => browser?.close())
-
-  let served: Served
-  beforeEach(async () => {
-    if (missing('chromium') === undefined) served = await serveConsole(console, [], { shopPage })
-  })
+  const browser = useBrowser()
+  const served = eachTime(() => serveConsole([], ['console', 'shopPage']))
 
   const hold = (page: Page, name: string): Promise<void> =>
     page.getByRole('button', { name, exact: true }).click({ delay: 1300 })

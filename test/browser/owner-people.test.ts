@@ -1,48 +1,22 @@
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Mail } from '../../cloud/operations/alarms/mail.ts'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
-import type { PageAssets } from '../../protocol/page-assets.ts'
-import {
-  type Browser,
-  builtPage,
-  openBrowser,
-  overflowOf,
-  picture,
-  seriousProblems,
-} from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
+import { overflowOf, PATIENCE_MS, picture, seriousProblems } from '../support/browser.ts'
 import { answerLogs } from '../world/hub-log.ts'
-import type { Service } from '../world/service.ts'
-import { PATIENCE_MS, type Served } from './served.ts'
 import { serveConsole, signInAt } from './served-console.ts'
+import { browserTest, eachTime, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
 const TEST_MS = 400_000
 
 describe('people, mails and logs in the owner’s console', () => {
-  let browser: Browser
-  let assets: PageAssets
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    ;({ assets } = await builtPage('cloud', 'console'))
-    browser = await openBrowser()
-  }, TEST_MS)
-  afterAll(() => browser?.close())
-
-  let served: Served
-  let at: Service
-  let sent: Mail[]
-  beforeEach(async () => {
-    if (missing('chromium')) return
-    sent = []
-    served = await serveConsole(assets, sent)
-    ;({ at } = served)
-  })
+  const browser = useBrowser()
+  let sent: Mail[] = []
+  const served = eachTime(() => serveConsole((sent = [])))
 
   browserTest(
     'the page of API keys names the time zone of its times, and rights have plain names',
     async () => {
-      const { kysely } = at.shop.context.db
+      const { kysely } = served.at.shop.context.db
       await kysely.updateTable('hubs').set({ timezone: 'America/Chicago' }).execute()
       const page = await signInAt(browser, served, { as: 'Owner', how: { width: 1400 }, where: '/keys' })
       const form = page.locator('[data-card="new"]')
@@ -64,10 +38,10 @@ describe('people, mails and logs in the owner’s console', () => {
   browserTest(
     'an owner reads the log of a hub by level, and switches the morning mail of a person on, who agrees by the link',
     async () => {
-      await at.connectHub()
-      const { context } = at.shop
+      await served.at.connectHub()
+      const { context } = served.at.shop
       const line = (level: string, message: string, more = {}) => ({
-        at: new Date(at.shop.clock.now()).toISOString(),
+        at: new Date(served.at.shop.clock.now()).toISOString(),
         level,
         message,
         ...more,
@@ -117,13 +91,17 @@ describe('people, mails and logs in the owner’s console', () => {
   browserTest(
     'an owner invites a technician by a link, who creates a passkey, sees only the own hubs, adds a second passkey, and signs in with it',
     async () => {
-      const { kysely } = at.shop.context.db
+      const { kysely } = served.at.shop.context.db
       const { id: _, ...hub } = await kysely.selectFrom('hubs').selectAll().executeTakeFirstOrThrow()
       await kysely
         .insertInto('hubs')
         .values({ ...hub, name: 'Second hub' })
         .execute()
-      await grantRole(kysely, at.shop.context.runtime, { identity: 'demo-owner', role: 'owner', hubs: [2] })
+      await grantRole(kysely, served.at.shop.context.runtime, {
+        identity: 'demo-owner',
+        role: 'owner',
+        hubs: [2],
+      })
       const owner = await signInAt(browser, served, { as: 'Owner', how: { width: 1400 }, where: '/people' })
       const form = owner.locator('[data-card="invite"]')
       await form.getByLabel('Name').fill('Anna')

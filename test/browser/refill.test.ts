@@ -1,18 +1,10 @@
 import type { Page } from 'playwright-core'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { expect } from 'vitest'
 import { createClient, unwrap } from '../../protocol/client/client.ts'
-import { missing, service } from '../support/services.ts'
-import { type RunningDemo, startDemo } from './running-demo.ts'
+import { useDemo } from './running-demo.ts'
+import { browserTest } from './set-up.ts'
 
-const browserTest = service('chromium')
-let demo: RunningDemo
-
-// A second try begins with its own demo.
-beforeEach(async () => {
-  if (missing('chromium') === undefined) demo = await startDemo({ SIMULATOR_SPEED: '2' })
-}, 300_000)
-
-afterEach(() => demo?.stop(), 30_000)
+const demo = useDemo(2)
 
 const SLOWLY = { timeout: 60_000, interval: 500 }
 const rowInFocus = (page: Page): Promise<string | undefined> =>

@@ -9,6 +9,7 @@ import type { Act } from '../../simulator/physics/world-state.ts'
 import { type Browser, builtPage, openBrowser } from '../support/browser.ts'
 import { commandOf, packageRoot } from '../support/programs.ts'
 import { startDemoPrograms } from '../world/demo.ts'
+import { eachTime } from './set-up.ts'
 
 /** The demo's real programs, as `npm start` runs them, and a browser that shows their pages. */
 export interface RunningDemo {
@@ -41,7 +42,14 @@ export interface AuditedAct {
   detail: { before?: number; after?: number }
 }
 
-export async function startDemo(settings: Record<string, string>): Promise<RunningDemo> {
+/** Each try of a test begins with its own demo. */
+export const useDemo = (speed: number): RunningDemo =>
+  eachTime(
+    () => startDemo({ SIMULATOR_SPEED: String(speed) }),
+    (demo) => demo.stop(),
+  )
+
+async function startDemo(settings: Record<string, string>): Promise<RunningDemo> {
   const programs = await startDemoPrograms({ settings })
   const { places, file } = programs
   const assets = { simulator: (await builtPage('simulator')).assets, edge: (await builtPage('edge')).assets }

@@ -4,27 +4,23 @@ import { insertLayout } from '../../cloud/demo/hub-data.ts'
 import { seedBanners } from '../../cloud/demo/pictures.ts'
 import type { Mail } from '../../cloud/operations/alarms/mail.ts'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
-import type { PageAssets } from '../../protocol/page-assets.ts'
 import { testMedia } from '../cloud/support/media.ts'
 import type { Browser, Visit } from '../support/browser.ts'
-import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
+import { serveDemo, type Served } from './served.ts'
 
 /** A demo service with the console, three people, the layout of hub 1, and banners. `mails` gets its mails. Its clock moves with the real one. */
 export async function serveConsole(
-  assets: PageAssets,
   mails: Mail[] = [],
-  more: { shopPage?: PageAssets } = {},
+  pages: ('console' | 'shopPage')[] = ['console'],
 ): Promise<Served> {
   const sendMail = (mail: Mail) => Promise.resolve(void mails.push(mail))
-  const served = await serveDemo({ console: assets, sendMail, ...more })
-  const { context, clock } = served.at.shop
+  const served = await serveDemo(pages, { sendMail, isMoving: true })
+  const { context } = served.at.shop
   const { db } = context
   for (const role of ['owner', 'technician', 'analyst'] as const)
     await grantRole(db.kysely, context.runtime, { identity: `demo-${role}`, role, hubs: [1] })
   await db.transact((tx) => insertLayout(tx, 1, undefined))
   await seedBanners(context, testMedia(context), 1)
-  const moving = setInterval(() => clock.advance(200), 200)
-  onTestFinished(() => clearInterval(moving))
   return served
 }
 
@@ -40,7 +36,6 @@ export async function signInAt(
   }: { as: string; how?: Partial<Visit>; where?: string; expected?: RegExp },
 ): Promise<Page> {
   const { page, problems } = await browser.open('about:blank', { width: 390, ...how })
-  page.setDefaultTimeout(PATIENCE_MS)
   await page.clock.setFixedTime(at.shop.clock.now())
   await page.goto(`${base}/console${where}`)
   await page.getByRole('link', { name: 'Sign in' }).click()

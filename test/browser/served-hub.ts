@@ -10,6 +10,7 @@ import { type Browser, builtPage, openBrowser, type Visit } from '../support/bro
 import { demoHub } from '../support/demo-hub.ts'
 import { openAccess } from '../edge/support/open-access.ts'
 import { scriptedHub } from './scripted-hub.ts'
+import { eachTime, once } from './set-up.ts'
 import { TOKEN } from '../world/local-core.ts'
 
 export { TOKEN }
@@ -27,6 +28,15 @@ export interface ServedHub {
   /** Opens the page by the link with the token, and waits until the hub is drawn. */
   visit(about?: Partial<Visit>): ReturnType<Browser['open']>
   close(): Promise<void>
+}
+
+/** The page of a hub for all tests of a file. Each test has its own scripted hub. */
+export function useHub(): { served: ServedHub; hub: ServedHub['hub'] } {
+  const served = once(
+    () => serveHub(),
+    (present) => present.close(),
+  )
+  return { served, hub: eachTime(() => (served.hub = scriptedHub())) }
 }
 
 /** `tls`: PEM of a certificate and its key; the page then uses https. */

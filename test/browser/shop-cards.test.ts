@@ -1,22 +1,13 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
-import type { PageAssets } from '../../protocol/page-assets.ts'
+import { describe, expect, onTestFinished } from 'vitest'
 import { openStripeBank } from '../cloud/support/bank.ts'
 import { startStripeServer } from '../cloud/support/stripe/server.ts'
 import { deliver } from '../cloud/support/webhooks.ts'
-import {
-  type Browser,
-  builtPage,
-  openBrowser,
-  overflowOf,
-  picture,
-  seriousProblems,
-} from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
+import { overflowOf, PATIENCE_MS, picture, seriousProblems } from '../support/browser.ts'
 import type { Service } from '../world/service.ts'
-import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
+import { addProduct, serveDemo, type Served, signInAtShop } from './served.ts'
+import { browserTest, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
 const TEST_MS = 180_000
 
 /** Numbers that the stand-in of Stripe's form takes, and the test cards that they are. */
@@ -77,38 +68,13 @@ async function standInForStripe(shown: Page, { shop }: Service): Promise<string[
 }
 
 describe('the customer’s cards', () => {
-  let browser: Browser
-  let built: { assets: PageAssets }
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    built = await builtPage('cloud', 'shop')
-    browser = await openBrowser()
-  }, TEST_MS)
-  afterAll(() => browser?.close())
+  const browser = useBrowser()
 
-  async function open(options: Parameters<typeof serveDemo>[0] = {}): Promise<Served> {
-    const served = await serveDemo({ shopPage: built.assets, ...options })
-    // The service works by a clock of its own, which moves with the real one.
-    const moving = setInterval(() => served.at.shop.clock.advance(200), 200)
-    onTestFinished(() => clearInterval(moving))
-    return served
-  }
-  async function blankPage(): Promise<Page> {
-    const { page } = await browser.open('about:blank', { width: 390 })
-    page.setDefaultTimeout(PATIENCE_MS)
-    return page
-  }
-  async function signIn(shown: Page): Promise<void> {
-    await shown.getByRole('link', { name: 'Sign in' }).click()
-    await shown.getByRole('button', { name: 'Customer' }).click()
-    await shown.getByText('Signed in as customer@example.org').waitFor()
-  }
+  const open = (options: Parameters<typeof serveDemo>[1] = {}): Promise<Served> =>
+    serveDemo(['shopPage'], { isMoving: true, ...options })
+  const blankPage = async (): Promise<Page> => (await browser.open('about:blank', { width: 390 })).page
   async function openCart(shown: Page): Promise<void> {
-    await shown
-      .locator('[data-product="1"]')
-      .getByRole('button', { name: /^Add one/ })
-      .click()
-    await shown.locator('[data-product="1"] [aria-live]').waitFor()
+    await addProduct(shown, 1)
     await shown.locator('[data-show-cart]').click()
   }
 
@@ -161,7 +127,7 @@ describe('the customer’s cards', () => {
       await shown.goto(`${base}/shop/1`)
       await shown.getByRole('link', { name: 'Wallet and cards' }).click()
       await shown.getByText('Sign in to see your wallet and your cards.').waitFor()
-      await signIn(shown)
+      await signInAtShop(shown)
       await openCart(shown)
       await shown.getByLabel('Save this card').check()
       await shown.locator('[data-pay]').click()
@@ -209,7 +175,7 @@ describe('the customer’s cards', () => {
       const { at, base } = await open()
       const shown = await blankPage()
       await shown.goto(`${base}/shop/1`)
-      await signIn(shown)
+      await signInAtShop(shown)
       await shown.getByRole('link', { name: 'Wallet and cards' }).click()
       await shown.route(/\/wallet\/deposit$/, async (route) => {
         const headers = { ...(await route.request().allHeaders()), 'sec-fetch-site': 'same-origin' }
@@ -218,6 +184,7 @@ describe('the customer’s cards', () => {
       })
       await shown.locator('[data-deposit]').click()
       await shown.getByText('It is not known whether you paid. Add $10.00 with the same card again').waitFor()
+      await picture(shown, 'shop-deposit-open-390-light')
       await shown.unrouteAll()
       await shown.reload()
       await shown.locator('[data-deposit]').click()

@@ -1,59 +1,27 @@
 import { randomUUID } from 'node:crypto'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
+import { describe, expect } from 'vitest'
 import { endSessionsOf } from '../../cloud/platform/credentials/sessions.ts'
-import type { PageAssets } from '../../protocol/page-assets.ts'
-import { type Browser, builtPage, openBrowser } from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
-import type { Service } from '../world/service.ts'
 import { droppedLines } from '../world/shop.ts'
-import { PATIENCE_MS, serveDemo } from './served.ts'
+import { PATIENCE_MS } from '../support/browser.ts'
+import { addProduct, serveDemo, signInAtShop } from './served.ts'
+import { browserTest, eachTime, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
 const TEST_MS = 180_000
 
 describe('the shop when calls fail', () => {
-  let browser: Browser
-  let shopPage: PageAssets
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    shopPage = (await builtPage('cloud', 'shop')).assets
-    browser = await openBrowser()
-  }, TEST_MS)
-  afterAll(() => browser?.close())
+  const browser = useBrowser()
+  const served = eachTime(() => serveDemo(['shopPage'], { isMoving: true }))
 
-  let at: Service
-  let base = ''
-  beforeEach(async () => {
-    if (missing('chromium')) return
-    ;({ at, base } = await serveDemo({ shopPage }))
-    const moving = setInterval(() => at.shop.clock.advance(200), 200)
-    onTestFinished(() => clearInterval(moving))
-  })
-
-  async function visit(): Promise<Page> {
-    const { page } = await browser.open('about:blank', { width: 1400 })
-    page.setDefaultTimeout(PATIENCE_MS)
-    await page.goto(`${base}/shop/1`)
-    return page
-  }
+  const visit = async (): Promise<Page> => (await browser.open(`${served.base}/shop/1`, { width: 1400 })).page
   async function pay(shown: Page): Promise<void> {
-    await shown
-      .locator('[data-product="1"]')
-      .getByRole('button', { name: /^Add one/ })
-      .click()
-    await shown.locator('[data-product="1"] [aria-live]').waitFor()
+    await addProduct(shown, 1)
     await shown.locator('[data-pay]').click()
   }
   async function buy(shown: Page): Promise<number> {
     await pay(shown)
     await shown.locator('[data-status="QUEUED"]').waitFor()
     return Number(await shown.locator('[data-order]').getAttribute('data-order'))
-  }
-  async function signIn(shown: Page): Promise<void> {
-    await shown.getByRole('link', { name: 'Sign in' }).click()
-    await shown.getByRole('button', { name: 'Customer' }).click()
-    await shown.getByText('Signed in as').waitFor()
   }
   const broken = { error: { code: 'internal_error', message: 'x' }, detail: 'x', request_id: 'r' }
 
@@ -81,13 +49,13 @@ describe('the shop when calls fail', () => {
       const lost = shown.getByText('The connection is lost. Try again.').first()
       await shown.route(/\/receipt$/, (route) => route.abort())
       await shown.goto('about:blank')
-      await shown.goto(`${base}/shop/1/orders/${id}#receipt`)
+      await shown.goto(`${served.base}/shop/1/orders/${id}#receipt`)
       await lost.waitFor()
       await shown.unrouteAll()
       await shown.getByRole('heading', { name: /^Receipt/ }).waitFor()
       await shown.route(/\/orders\?.*order_processing_statuses=90/, (route) => route.abort())
       await shown.goto('about:blank')
-      await shown.goto(`${base}/shop/1#orders`)
+      await shown.goto(`${served.base}/shop/1#orders`)
       await lost.waitFor()
       await shown.unrouteAll()
       await shown.getByRole('button', { name: `Order ${id}` }).waitFor()
@@ -98,15 +66,15 @@ describe('the shop when calls fail', () => {
   browserTest(
     'a receipt that could not be read in the last state of an order is read later',
     async () => {
-      await at.connectHub()
+      await served.at.connectHub()
       const shown = await visit()
       await shown.route(/\/receipt$/, (route) => route.fulfill({ status: 500, json: broken }))
       const id = await buy(shown)
-      await at.shop.report({ kind: 'order.preparing', order_id: id, bins: [2] })
-      const lines = droppedLines(await at.shop.items(id), { bin: 2 })
-      await at.shop.report({ kind: 'order.ready', order_id: id, bins: [2], lines })
-      await at.shop.report({ kind: 'order.collecting', order_id: id })
-      await at.shop.report({ kind: 'order.completed', order_id: id })
+      await served.at.shop.report({ kind: 'order.preparing', order_id: id, bins: [2] })
+      const lines = droppedLines(await served.at.shop.items(id), { bin: 2 })
+      await served.at.shop.report({ kind: 'order.ready', order_id: id, bins: [2], lines })
+      await served.at.shop.report({ kind: 'order.collecting', order_id: id })
+      await served.at.shop.report({ kind: 'order.completed', order_id: id })
       await shown.locator('[data-status="COMPLETED"]').waitFor()
       await shown.getByText('That did not work. Try again.').first().waitFor()
       expect(await shown.getByRole('link', { name: 'Show the receipt' }).count()).toBe(0)
@@ -137,13 +105,13 @@ describe('the shop when calls fail', () => {
   browserTest(
     'the page names a bin that did not open, and an order that is collected is not under way',
     async () => {
-      await at.connectHub()
+      await served.at.connectHub()
       const shown = await visit()
       const id = await buy(shown)
       await shown.reload()
-      await at.shop.report({ kind: 'order.preparing', order_id: id, bins: [2, 3] })
-      const lines = droppedLines(await at.shop.items(id), { bin: 2 })
-      await at.shop.report({ kind: 'order.ready', order_id: id, bins: [2, 3], lines })
+      await served.at.shop.report({ kind: 'order.preparing', order_id: id, bins: [2, 3] })
+      const lines = droppedLines(await served.at.shop.items(id), { bin: 2 })
+      await served.at.shop.report({ kind: 'order.ready', order_id: id, bins: [2, 3], lines })
       await shown.locator('[data-status="READY"]').waitFor()
       const results = [
         { bin_number: 2, success: true, error: null },
@@ -154,8 +122,8 @@ describe('the shop when calls fail', () => {
       )
       await shown.getByRole('button', { name: /^Open bin/ }).click()
       await shown.getByText('Bin 3 did not open. Try again.').waitFor()
-      await at.shop.report({ kind: 'order.collecting', order_id: id })
-      await at.shop.report({ kind: 'order.completed', order_id: id })
+      await served.at.shop.report({ kind: 'order.collecting', order_id: id })
+      await served.at.shop.report({ kind: 'order.completed', order_id: id })
       await shown.locator('[data-status="COMPLETED"]').waitFor()
       await shown.getByRole('button', { name: 'Buy more' }).click()
       await shown.getByRole('link', { name: 'Sign in' }).waitFor()
@@ -168,9 +136,9 @@ describe('the shop when calls fail', () => {
     'a customer whose session ends while the order is prepared is asked to sign in, and sees the order again',
     async () => {
       const shown = await visit()
-      await signIn(shown)
+      await signInAtShop(shown)
       await buy(shown)
-      expect(await endSessionsOf(at.shop.context.db.kysely, 'demo-customer')).toBe(1)
+      expect(await endSessionsOf(served.at.shop.context.db.kysely, 'demo-customer')).toBe(1)
       await shown.getByText('Sign in to see your orders.').waitFor()
       await shown.getByRole('link', { name: 'Sign in' }).click()
       await shown.getByRole('button', { name: 'Customer' }).click()
@@ -183,7 +151,7 @@ describe('the shop when calls fail', () => {
     'a sign-out that the service refuses, or that gets no answer, is reported',
     async () => {
       const shown = await visit()
-      await signIn(shown)
+      await signInAtShop(shown)
       const signOut = shown.getByRole('button', { name: 'Sign out' })
       let isLost = false
       await shown.route(/\/session$/, (route) => {
@@ -206,7 +174,7 @@ describe('the shop when calls fail', () => {
     'a late receipt of one order does not show its refunds in another order',
     async () => {
       const shown = await visit()
-      const { kysely } = at.shop.context.db
+      const { kysely } = served.at.shop.context.db
       const late: (() => void)[] = []
       let isLate = true
       let first: string | undefined
@@ -242,7 +210,7 @@ describe('the shop when calls fail', () => {
       for (const answer of late) answer()
       await shown.waitForTimeout(1000)
       expect(await shown.getByText('You get back').count()).toBe(0)
-      await shown.goto(`${base}/shop/1/orders/${id}`)
+      await shown.goto(`${served.base}/shop/1/orders/${id}`)
       await shown.getByText('You get back $1.23.').waitFor()
     },
     TEST_MS,

@@ -1,42 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
-import type { PageAssets } from '../../protocol/page-assets.ts'
-import {
-  type Browser,
-  builtPage,
-  openBrowser,
-  overflowOf,
-  picture,
-  seriousProblems,
-} from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
-import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
+import { describe, expect } from 'vitest'
+import { overflowOf, PATIENCE_MS, picture, seriousProblems } from '../support/browser.ts'
+import { serveDemo } from './served.ts'
+import { browserTest, eachTime, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
 const TEST_MS = 180_000
 
 describe('the shop', () => {
-  let browser: Browser
-  let shopPage: PageAssets
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    shopPage = (await builtPage('cloud', 'shop')).assets
-    browser = await openBrowser()
-  }, TEST_MS)
-  afterAll(() => browser?.close())
-
-  let served: Served
-  beforeEach(async () => {
-    if (missing('chromium')) return
-    served = await serveDemo({ shopPage })
-    const moving = setInterval(() => served.at.shop.clock.advance(200), 200)
-    onTestFinished(() => clearInterval(moving))
-  })
+  const browser = useBrowser()
+  const served = eachTime(() => serveDemo(['shopPage'], { isMoving: true }))
 
   async function visit(language: string): Promise<Page> {
     const { page } = await browser.open('about:blank', { width: 390 })
-    page.setDefaultTimeout(PATIENCE_MS)
     await page.context().setExtraHTTPHeaders({ 'Accept-Language': language })
     await page.goto(`${served.base}/shop/1`)
     return page

@@ -1,57 +1,35 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { grantRole } from '../../cloud/platform/credentials/roles.ts'
 import { endSessionsOf } from '../../cloud/platform/credentials/sessions.ts'
-import type { PageAssets } from '../../protocol/page-assets.ts'
 import {
-  type Browser,
   builtPage,
-  openBrowser,
   overflowOf,
+  PATIENCE_MS,
   picture,
   seriousProblems,
   tabTo,
   type Visit,
   weightOf,
 } from '../support/browser.ts'
-import { missing, service } from '../support/services.ts'
-import type { Service } from '../world/service.ts'
 import { droppedLines } from '../world/shop.ts'
-import { PATIENCE_MS, serveDemo, type Served } from './served.ts'
+import { addProduct, serveDemo } from './served.ts'
+import { browserTest, eachTime, useBrowser } from './set-up.ts'
 
-const browserTest = service('chromium')
 const TEST_MS = 180_000
 
 describe('the shop', () => {
-  let browser: Browser
-  let page: { folder: string; assets: PageAssets }
-  beforeAll(async () => {
-    if (missing('chromium')) return
-    page = await builtPage('cloud', 'shop')
-    browser = await openBrowser()
-  }, TEST_MS)
-  afterAll(() => browser?.close())
+  const browser = useBrowser()
+  const served = eachTime(() => serveDemo(['shopPage']))
 
-  let served: Served
-  let base = ''
-  let at: Service
-  beforeEach(async () => {
-    if (missing('chromium')) return
-    served = await serveDemo({ shopPage: page.assets })
-    ;({ base, at } = served)
-  })
-
-  async function visit(where = '/shop/1', how: Partial<Visit> = {}) {
-    const opened = await browser.open(`${base}${where}`, { width: 390, ...how })
-    opened.page.setDefaultTimeout(PATIENCE_MS)
-    return opened
-  }
+  const visit = (where = '/shop/1', how: Partial<Visit> = {}) =>
+    browser.open(`${served.base}${where}`, { width: 390, ...how })
 
   /** The service works by a clock of its own, which moves while the page waits. */
   function moving<T>(waiting: Promise<T>): Promise<T> {
-    const steps = setInterval(() => at.shop.clock.advance(500), 100)
+    const steps = setInterval(() => served.at.shop.clock.advance(500), 100)
     return waiting.finally(() => clearInterval(steps))
   }
 
@@ -60,10 +38,7 @@ describe('the shop', () => {
 
   /** Fills the cart and opens it. */
   async function fill(shown: Page, products: readonly number[]): Promise<void> {
-    for (const product of products) {
-      await addButton(shown, product).click()
-      await shown.locator(`[data-product="${product}"] [aria-live]`).waitFor()
-    }
+    for (const product of products) await addProduct(shown, product)
     await shown.locator('[data-show-cart]').click()
   }
 
@@ -81,26 +56,26 @@ describe('the shop', () => {
   browserTest(
     'a customer without an account buys two products, one jams, the refund is explained, and the bin opens',
     async () => {
-      await at.connectHub()
+      await served.at.connectHub()
       const { page: shown, problems } = await visit()
       const id = await buy(shown, [1, 2])
       await status(shown, 'QUEUED')
       await shown.getByText('Your order is next.').waitFor()
-      await at.shop.report({ kind: 'order.preparing', order_id: id, bins: [2] })
+      await served.at.shop.report({ kind: 'order.preparing', order_id: id, bins: [2] })
       await status(shown, 'PREPARING')
-      const items = await at.shop.items(id)
+      const items = await served.at.shop.items(id)
       const lines = droppedLines(items, { bin: 2 }).map((line, index) =>
         index === 0 ? line : { ...line, dropped: 0, bins: [] },
       )
-      await at.shop.report({ kind: 'order.ready', order_id: id, bins: [2], lines })
+      await served.at.shop.report({ kind: 'order.ready', order_id: id, bins: [2], lines })
       await status(shown, 'READY')
       const name = (await shown.locator('article li').nth(1).textContent())!.replace(/^1 × (.*?)\$.*/, '$1')
       await moving(shown.getByText(`1 × ${name} did not come out.`).waitFor())
       await moving(shown.getByText(/^You get back \$\d+\.\d\d\.$/).waitFor())
       await shown.getByRole('button', { name: 'Open bin 2' }).click()
-      await at.shop.report({ kind: 'order.collecting', order_id: id })
+      await served.at.shop.report({ kind: 'order.collecting', order_id: id })
       await moving(shown.getByText('Bin 2 is open. Take your products and close the door.').waitFor())
-      await at.shop.report({ kind: 'order.completed', order_id: id })
+      await served.at.shop.report({ kind: 'order.completed', order_id: id })
       await status(shown, 'COMPLETED')
       const [receipt] = await Promise.all([
         shown.context().waitForEvent('page'),
@@ -134,14 +109,14 @@ describe('the shop', () => {
     TEST_MS,
   )
 
-  const set = (columns: object) => at.shop.context.db.kysely.updateTable('hubs').set(columns).execute()
+  const set = (columns: object) => served.at.shop.context.db.kysely.updateTable('hubs').set(columns).execute()
   const refusals: [state: string, prepare: () => Promise<unknown>, sentence: string][] = [
-    ['offline', () => Promise.resolve(at.shop.clock.advance(600_000)), 'This shop is offline.'],
+    ['offline', () => Promise.resolve(served.at.shop.clock.advance(600_000)), 'This shop is offline.'],
     ['paused', () => set({ accepting_orders: 0 }), 'This shop has paused.'],
     ['full', () => set({ disabled_bins: '[1,2,3,4]' }), 'All delivery bins are in use.'],
     [
       'sold out',
-      () => at.shop.context.db.kysely.updateTable('products').set({ quantity: 0 }).execute(),
+      () => served.at.shop.context.db.kysely.updateTable('products').set({ quantity: 0 }).execute(),
       'Everything is sold out.',
     ],
   ]
@@ -162,7 +137,7 @@ describe('the shop', () => {
     'a cabinet with a warm fridge sells nothing, and the page gives the reason',
     async () => {
       const state = { of: 'cabinet', cabinet: 1, withheld: 'shutoff', since: 0 } as const
-      await at.shop.report({ kind: 'state', state })
+      await served.at.shop.report({ kind: 'state', state })
       const { page: shown } = await visit()
       await shown.getByText('A fridge is too warm. Its products are not sold now.').waitFor()
       await shown.locator('[data-product="1"]').getByText('Not sold now').waitFor()
@@ -174,15 +149,15 @@ describe('the shop', () => {
     'the address of a hub that does not exist is a page with status 404',
     async () => {
       for (const where of ['/shop/99', '/shop/abc', '/shop/99/orders/1']) {
-        expect((await fetch(`${base}${where}`)).status).toBe(404)
+        expect((await fetch(`${served.base}${where}`)).status).toBe(404)
         const { page: shown } = await visit(where)
         await shown.getByRole('heading', { name: 'There is no shop at this address.' }).waitFor()
       }
       const { page: shown } = await visit('/shop/1/orders/99')
       await shown.getByText('Sign in to see your orders.').waitFor()
-      await shown.goto(`${base}/shop/1`)
+      await shown.goto(`${served.base}/shop/1`)
       await fill(shown, [1])
-      await shown.goto(`${base}/shop/1/orders/99`)
+      await shown.goto(`${served.base}/shop/1/orders/99`)
       await shown.getByRole('heading', { name: 'There is no such order of yours.' }).waitFor()
     },
     TEST_MS,
@@ -224,7 +199,7 @@ describe('the shop', () => {
       const id = await buy(shown, [1])
       await status(shown, 'QUEUED')
       await served.leave()
-      await at.shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
+      await served.at.shop.report({ kind: 'order.preparing', order_id: id, bins: [1] })
       await shown.getByText('The connection is lost.').waitFor()
       await served.comeBack()
       await status(shown, 'PREPARING')
@@ -252,9 +227,9 @@ describe('the shop', () => {
           fetch(to + '/api/v1/users/1/orders/1?hub_id=1', { ...own, method: 'DELETE' }),
         ])
         return answers.filter(({ status }) => status === 'fulfilled').length
-      })('${base}')`)
+      })('${served.base}')`)
       expect(read).toBe(0)
-      const orders = await at.shop.context.db.kysely.selectFrom('orders').select('id').execute()
+      const orders = await served.at.shop.context.db.kysely.selectFrom('orders').select('id').execute()
       expect(orders).toHaveLength(1)
     },
     TEST_MS,
@@ -263,7 +238,7 @@ describe('the shop', () => {
   browserTest(
     'a customer signs in with the button of the demo’s issuer, keeps the cart, and is signed out when the session is revoked',
     async () => {
-      await grantRole(at.shop.context.db.kysely, at.shop.context.runtime, {
+      await grantRole(served.at.shop.context.db.kysely, served.at.shop.context.runtime, {
         identity: 'demo-owner',
         role: 'owner',
         hubs: [1],
@@ -275,16 +250,16 @@ describe('the shop', () => {
       await shown.getByText('Signed in as customer@example.org').waitFor()
       await shown.locator('[data-show-cart]').click()
       await shown.locator('[data-total]').waitFor()
-      expect(await endSessionsOf(at.shop.context.db.kysely, 'demo-customer')).toBe(1)
-      at.shop.clock.advance(5000)
+      expect(await endSessionsOf(served.at.shop.context.db.kysely, 'demo-customer')).toBe(1)
+      served.at.shop.clock.advance(5000)
       await shown.reload()
       await shown.getByRole('link', { name: 'Sign in' }).waitFor()
     },
     TEST_MS,
   )
 
-  browserTest('the first load is 80 kB of code and styles at most', () => {
-    expect(weightOf(page.folder)).toBeLessThanOrEqual(80_000)
+  browserTest('the first load is 80 kB of code and styles at most', async () => {
+    expect(weightOf((await builtPage('cloud', 'shop')).folder)).toBeLessThanOrEqual(80_000)
   })
 
   for (const width of [390, 768, 1400])

@@ -40,6 +40,9 @@ async function buildOnce(workspace: 'cloud' | 'edge' | 'simulator'): Promise<voi
   }
 }
 
+/** Time that a busy machine may need to show something, in milliseconds. */
+export const PATIENCE_MS = 60_000
+
 export interface Visit {
   width: number
   colorScheme: 'light' | 'dark'
@@ -67,6 +70,7 @@ export async function openBrowser(): Promise<Browser> {
       // A page of a failed try would send its changes to the hub of the second try.
       onTestFinished(() => context.close())
       const page = await context.newPage()
+      page.setDefaultTimeout(PATIENCE_MS)
       const problems: string[] = []
       page.on('pageerror', (error) => problems.push(error.message))
       page.on('console', (line) => line.type() === 'error' && problems.push(line.text()))
