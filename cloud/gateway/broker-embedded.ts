@@ -6,22 +6,20 @@ import { Budget, type Hold } from '../../protocol/model/budget.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
 import { limitPackets, MAX_PACKET_BYTES, type PacketSizes } from '../../protocol/mqtt/packet-limit.ts'
-import { downFilter, downTopic, parseUpTopic } from '../../protocol/mqtt/topics.ts'
+import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { limitsOf, networkOf } from '../platform/limits/budgets.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import { defaultLimits } from '../platform/settings/limits.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
-import type { CloudDatabase, Queries } from '../platform/store/database.ts'
+import type { CloudDatabase } from '../platform/store/database.ts'
 import { warnWithoutHubs } from '../platform/store/no-hubs.ts'
 import type { Adoption } from './lost-certificates.ts'
-import { eraseOrder } from './moves.ts'
+import { BrokerSessions } from './broker-sessions.ts'
 import {
-  endedLogins,
   NO_SUCH_HUB,
   signIn,
   signInByCertificate,
-  stillHolds,
   type ClientCertificate,
   type HubLogin,
   type LoginRefusal,
@@ -203,7 +201,7 @@ async function createBroker(
     refusals.note('mqtt_login', remoteAddress, { why, user, client: client.id })
   }
 
-  const sessions = new Sessions({
+  const sessions = new BrokerSessions({
     q,
     clock,
     publish: (topic, payload) => broker.publish({ ...MESSAGE, topic, payload }, () => {}),
@@ -224,7 +222,7 @@ async function createBroker(
       checked.then(
         (signedIn) => {
           if (typeof signedIn === 'object') {
-            sessions.logins.set(client, signedIn)
+            sessions.begin(client, signedIn)
             onSignedIn(client)
           } else refuse(client, signedIn, user)
           done(null, typeof signedIn === 'object')
@@ -246,7 +244,7 @@ async function createBroker(
     authorizePublish(client, packet, done) {
       const { topic } = packet
       if (client === null) return done(null)
-      const login = sessions.logins.get(client)
+      const login = sessions.loginOf(client)
       if (login === undefined || !mayPublish(login, topic)) {
         refusals.note('mqtt_topic', `hub-${login?.hubId}`, { why: 'may not publish there', topic })
         return done(new Error('not authorized'))
@@ -257,14 +255,13 @@ async function createBroker(
       })
     },
     authorizeSubscribe(client, subscription, done) {
-      const hubId = sessions.logins.get(client)?.hubId
+      const hubId = sessions.loginOf(client)?.hubId
       const { topic } = subscription
       const isOurs = hubId !== undefined && maySubscribe(hubId, topic)
       if (!isOurs) refusals.note('mqtt_topic', `hub-${hubId}`, { why: 'may not subscribe to that', topic })
       done(null, isOurs ? subscription : null)
     },
   })
-  broker.on('clientDisconnect', (client) => sessions.forget(client))
   const { passwordCheckMs = defaultLimits.gateway.passwordCheckMs } = options
   const endChecks = everyInBackground({ log, runtime: { clock } }, passwordCheckMs, 'passwords of hubs', () =>
     sessions.endAll(),
@@ -272,71 +269,7 @@ async function createBroker(
   return { broker, endChecks }
 }
 
-interface SessionPorts {
-  q: Queries
-  clock: Clock
-  publish: (topic: string, payload: string) => void
-  refuse: (client: Client, why: LoginRefusal, user: string | undefined) => void
-}
-
-/** The logins of connected hubs, and their ends. */
-class Sessions {
-  readonly logins = new Map<Client, HubLogin>()
-  /** Sessions that end, possibly after their boards have erased their secrets. */
-  readonly #ending = new Set<Client>()
-  readonly #ports: SessionPorts
-
-  constructor(ports: SessionPorts) {
-    this.#ports = ports
-  }
-
-  /** Whether a hub's session may publish now. A renewed password ends the session before the message is passed on. */
-  async mayAct(client: Client, login: HubLogin): Promise<boolean> {
-    const { q, clock } = this.#ports
-    // While the database is unavailable, no message of the hub is applied anyway.
-    const holds = await stillHolds(q, clock.now(), login).catch(() => true)
-    if (holds) return true
-    await this.#end(client, login)
-    return this.logins.has(client)
-  }
-
-  /** The session remains only for the confirmation that the board's secrets are erased. */
-  isErasing(client: Client): boolean {
-    return this.#ending.has(client)
-  }
-
-  forget(client: Client): void {
-    this.logins.delete(client)
-    this.#ending.delete(client)
-  }
-
-  /** Ends the sessions whose passwords were renewed, certificates revoked, or hubs retired. */
-  async endAll(): Promise<void> {
-    const { q, clock } = this.#ports
-    const all = [...this.logins].map(([client, login]) => ({ ...login, client }))
-    for (const { client, ...login } of await endedLogins(q, clock.now(), all)) await this.#end(client, login)
-  }
-
-  async #end(client: Client, { hubId }: { hubId: number }): Promise<void> {
-    const { q, clock, publish } = this.#ports
-    if (this.#ending.has(client)) return
-    this.#ending.add(client)
-    const order = await eraseOrder(q, hubId).catch(() => undefined)
-    if (!order) return this.#close(client)
-    publish(downTopic(hubId, 'erase'), JSON.stringify(order))
-    clock.after(ERASE_MS, () => this.#close(client))
-  }
-
-  #close(client: Client): void {
-    if (!this.logins.delete(client)) return
-    this.#ports.refuse(client, 'the password was renewed, or the certificate revoked', client.id)
-    client.close()
-  }
-}
-
 const MESSAGE = { cmd: 'publish', qos: 1, dup: false, retain: false } as const
-/** Time for a retired or revoked board to erase its secrets. Then its session ends. */
-const ERASE_MS = 2000
 /** No hub and no cloud uses this topic. The broker moves messages of a revoked board here, except its confirmation. */
 const IGNORED = 'larder/v1/ignored'
 
