@@ -1,16 +1,17 @@
 import { noCheckpoint } from '../protocol/model/checkpoint.ts'
 import type { GpioLines, HardwareDescription } from '../protocol/model/hardware.ts'
 import type { Log } from '../protocol/model/log.ts'
-import { type Clock, type Runtime, backoffMs, type Cancel } from '../protocol/model/runtime.ts'
+import { type Runtime, backoffMs, type Cancel } from '../protocol/model/runtime.ts'
 import { storageSentence, type StorageFault } from '../protocol/model/storage.ts'
 import type { OpenTransport, MqttTransport } from '../protocol/mqtt/transport.ts'
 import type { HubCore, LocalOutcome } from './core/hub-core.ts'
-import { createLayout } from './core/layout.ts'
-import { storageAlarm } from './core/local.ts'
+import { turningOfFormerMs, unlockUnlessTurning } from './core/doors/doors.ts'
+import { createLayout, type Layout } from './core/layout.ts'
+import { outcomeOf, storageAlarm } from './core/local.ts'
 import { Doors } from './hardware/doors.ts'
 import type { Serving } from './serving.ts'
 import { Heartbeat } from './sync/hello.ts'
-import type { HubSettings, SyncSettings } from '../protocol/settings/hub-limits.ts'
+import type { CoreSettings, HubSettings, SyncSettings } from '../protocol/settings/hub-limits.ts'
 import { randomHex } from '../protocol/model/ids.ts'
 import { RepeatedLine } from '../protocol/model/repeated-lines.ts'
 import type { HubHealth } from '../protocol/model/hub-health.ts'
@@ -40,8 +41,8 @@ export interface Waiting extends Serving {
 
 /**
  * Serves people and the cloud while the hub cannot use its journal. Nothing moves, because no intent can be
- * journaled (I1). Doors are locked; people at the hub can unlock them for a bounded time. Page, health and
- * cloud show the reason.
+ * journaled (I1). Doors are locked; people at the hub can unlock them for a bounded time. The fridge doors stay locked
+ * until a row that the hub turned before must have stopped. Page, health and cloud show the reason.
  */
 export function startWaiting(options: WaitingOptions): Waiting {
   const { runtime, log, hardware, gpio, openTransport, settings, software, fault } = options
@@ -77,7 +78,16 @@ export function startWaiting(options: WaitingOptions): Waiting {
     health,
   })
   const position = { epoch: '0'.repeat(32), base: 0, baseTag: 0, last: 0 }
-  const core = waitingCore({ fault, since, startedAt, clock: runtime.clock, health, doors })
+  const core = waitingCore({
+    fault,
+    since,
+    startedAt,
+    runtime,
+    layout,
+    settings: settings.core,
+    health,
+    doors,
+  })
   doors.start()
   reporter.start()
   return {
@@ -110,18 +120,21 @@ interface WaitingCoreParts {
   since: number
   /** Start of the waiting, on the monotonic clock. */
   startedAt: number
-  clock: Clock
+  runtime: Runtime
+  layout: Layout
+  settings: CoreSettings
   health: Serving['core']['health']
   doors: Doors
 }
 
 /** A core without a journal: it shows the reason, refuses every action, and unlocks doors for people. */
-function waitingCore({ fault, since, startedAt, clock, health, doors }: WaitingCoreParts): Serving['core'] {
+function waitingCore(parts: WaitingCoreParts): Serving['core'] {
+  const { fault, since, startedAt, runtime, health } = parts
   const no = (): LocalOutcome => ({ ok: false, reason: 'unavailable', why: storageSentence(fault()) })
   return {
     health,
     readings: () => [],
-    quietMs: () => clock.monotonic() - startedAt,
+    quietMs: () => runtime.clock.monotonic() - startedAt,
     alarms: () => [storageAlarm(fault(), since)],
     held: () => ({ orders: false, bins: [] }),
     people: () => [],
@@ -147,7 +160,7 @@ function waitingCore({ fault, since, startedAt, clock, health, doors }: WaitingC
     replayDeadLetters: no,
     dropDeadLetter: no,
     unlockDoor: (door, forMs) =>
-      doors.unlock(door, forMs) ? { ok: true } : { ok: false, reason: 'unavailable' },
+      outcomeOf(unlockUnlessTurning(parts, door, { forMs, turningMs: turningOfFormerMs(parts, door) })),
     noteRestart: () => {},
     acceptance: noAcceptance(no),
   }

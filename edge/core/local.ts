@@ -12,7 +12,7 @@ import {
   rowSubject,
 } from '../../protocol/model/subject.ts'
 import type { Context } from './context.ts'
-import { unlockDoor } from './doors/doors.ts'
+import { unlockDoor, type Unlocking } from './doors/doors.ts'
 import { confirmFridge, shutFridges } from './fridges.ts'
 import type { Entered, LocalOutcome, LocalRefusal } from './hub-core.ts'
 import type {
@@ -116,13 +116,17 @@ export function confirmFridgeByPerson(context: Context, fridge: number, by?: Loc
 
 /** A person unlocks a door. Doors also unlock on a full disk. */
 export function unlockByPerson(context: Context, door: string, forMs: number, by?: LocalActor): LocalOutcome {
-  const unlocking = unlockDoor(context, door, forMs)
-  if (!unlocking.ok)
-    return unlocking.reason === 'fault'
-      ? no('unavailable')
-      : { ok: false, reason: 'not_now', why: unlocking.why }
-  context.handleUnrepeated(() => reportLocal(context, 'unlock_door', doorSubject(door), { by }))
-  return { ok: true }
+  const outcome = outcomeOf(unlockDoor(context, door, forMs))
+  if (outcome.ok)
+    context.handleUnrepeated(() => reportLocal(context, 'unlock_door', doorSubject(door), { by }))
+  return outcome
+}
+
+export function outcomeOf(unlocking: Unlocking): LocalOutcome {
+  if (unlocking.ok) return unlocking
+  return unlocking.reason === 'fault'
+    ? no('unavailable')
+    : { ok: false, reason: 'not_now', why: unlocking.why }
 }
 
 /** A person takes a bin, or the intake of orders, out of service at the hub itself, or puts it back. */

@@ -4,6 +4,7 @@ import type { BinState, Door, Lift } from '../devices.ts'
 import { wait, type BinAction, type Step, type Wait } from '../step.ts'
 import { deviceSubject } from '../../../protocol/model/subject.ts'
 import { numberOf } from '../layout.ts'
+import { runningMs } from '../operations/running.ts'
 import { setAlarm, settleOperation } from '../ledger.ts'
 
 /** A delivery bin as decisions see it: sensor values, journal state and running operations. */
@@ -130,12 +131,9 @@ function steadyOf({ steady }: BinState, now: number): Pick<BinView, 'reported' |
   }
 }
 
-/** Its controller is silent, and has ended the motion by itself long ago (I7). Its result will still be read. */
-const isOver = (
-  { devices, cloud, settings }: Context,
-  { controller, intent_at, max_ms }: OperationRow,
-): boolean =>
-  !devices.isUp(controller) && cloud.now() - cloud.countedFrom(intent_at) > max_ms + settings.queryAfterMs
+/** Its controller is silent, and has ended the motion by itself. Its result will still be read. */
+const isOver = (context: Context, operation: OperationRow): boolean =>
+  !context.devices.isUp(operation.controller) && runningMs(context, operation) === 0
 
 /** Milliseconds in which the unit of a dispense with unknown outcome may still hang in its cabinet, and fall. */
 export function hangingMs({ settings, cloud }: Context, unknown: OperationRow): number {

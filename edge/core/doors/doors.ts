@@ -3,11 +3,12 @@ import type { CommandBody } from '../../../protocol/model/hub-commands.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 import type { CommandEnd } from '../../journal/state.ts'
 import { finishCommand } from '../command-results.ts'
-import type { Context } from '../context.ts'
+import { isUsable, type Context } from '../context.ts'
 import type { DoorEvents, DoorStatus } from '../../hardware/doors.ts'
 import { doorSubject } from '../../../protocol/model/subject.ts'
 import { cabinetDevice } from '../layout.ts'
 import { setAlarm } from '../ledger.ts'
+import { longestMs, runningMs } from '../operations/running.ts'
 
 /** Commands for doors with GPIO locks. */
 type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fridge' | 'open_main_door' }>
@@ -53,7 +54,7 @@ function drive(context: Context, body: DoorCommand, door: string): CommandReason
   }
 }
 
-type Unlocking =
+export type Unlocking =
   { ok: true } | { ok: false; reason: 'fault' } | { ok: false; reason: 'interlock'; why: string }
 
 /**
@@ -61,9 +62,15 @@ type Unlocking =
  * door stays locked. Then the hub starts no row there until the person had time to unlock it again: otherwise
  * a large order would keep the person out.
  */
-export function unlockDoor(context: Context, door: string, forMs: number): Unlocking {
-  const { doors, settings } = context
-  const leftMs = turningMs(context, door)
+export const unlockDoor = (context: Context, door: string, forMs: number): Unlocking =>
+  unlockUnlessTurning(context, door, { forMs, turningMs: turningMs(context, door) })
+
+/** `turningMs`: milliseconds for which a row behind the door may still turn. */
+export function unlockUnlessTurning(
+  { doors, settings }: Pick<Context, 'doors' | 'settings'>,
+  door: string,
+  { forMs, turningMs: leftMs }: { forMs: number; turningMs: number },
+): Unlocking {
   if (leftMs > 0) {
     doors.reserve(door, leftMs + settings.fridgeUnlockMs)
     return { ok: false, reason: 'interlock', why: turningText(leftMs) }
@@ -71,30 +78,37 @@ export function unlockDoor(context: Context, door: string, forMs: number): Unloc
   return doors.unlock(door, forMs) ? { ok: true } : { ok: false, reason: 'fault' }
 }
 
-export const turningText = (leftMs: number): string =>
-  `A row behind this door turns. Unlock the door when the row has stopped, at the latest in ${Math.ceil(leftMs / 1000)} s.`
+const turningText = (leftMs: number): string =>
+  `A row behind this door may still turn. Unlock the door when the row has stopped, at the latest in ${Math.ceil(leftMs / 1000)} s.`
 
-/**
- * Milliseconds for which a row behind a fridge door may still turn; 0 if none turns. Its controller stops it
- * on its own (I7), also if no result arrives or the journal cannot store the result.
- */
-function turningMs({ state, layout, cloud, settings }: Context, door: string): number {
-  const devices = layout.fridgeDoors.flatMap((behind) =>
+/** Milliseconds for which a row behind a fridge door may still turn; 0 if none turns. */
+function turningMs(context: Context, door: string): number {
+  const { operations } = context.state
+  const behind = devicesBehind(context, door)
+  const turning = [...operations.open(), ...operations.unknown().filter(({ why }) => why === 'gave_up')]
+  const left = turning
+    .filter(({ action, device }) => action === 'dispense' && behind.includes(device))
+    .map((operation) => runningMs(context, operation))
+  // A new or older journal lacks motions that its controller knows.
+  const isUnknown = behind.some((device) => !isUsable(context, device))
+  return Math.max(0, ...left, isUnknown ? turningOfFormerMs(context, door) : 0)
+}
+
+/** Milliseconds for which a row behind the door may still turn, if nothing is known of the motions before `startedAt`. */
+export function turningOfFormerMs(
+  { layout, runtime, settings, startedAt }: Pick<Context, 'layout' | 'runtime' | 'settings' | 'startedAt'>,
+  door: string,
+): number {
+  if (devicesBehind({ layout }, door).length === 0) return 0
+  return Math.max(0, startedAt + longestMs(settings.maxMs.dispense, settings) - runtime.clock.monotonic())
+}
+
+const devicesBehind = ({ layout }: Pick<Context, 'layout'>, door: string): string[] =>
+  layout.fridgeDoors.flatMap((behind) =>
     fridgeSides
       .filter((side) => fridgeDoor(behind.fridge, side) === door)
       .map((side) => cabinetDevice(behind[side])),
   )
-  const { operations } = state
-  const turning = [...operations.open(), ...operations.unknown().filter(({ why }) => why === 'gave_up')]
-  const left = turning
-    .filter(({ action, device }) => action === 'dispense' && devices.includes(device))
-    .map(({ intent_at, max_ms }) => {
-      // The command may be repeated on the line until the line counts as silent.
-      const longestMs = max_ms + settings.silentMs
-      return Math.min(longestMs, cloud.countedFrom(intent_at) + longestMs - cloud.now())
-    })
-  return Math.max(0, ...left)
-}
 
 /** The doors that the command names and that have a lock. */
 function doorsOf({ doors }: Context, body: DoorCommand): string[] {
