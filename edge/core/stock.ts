@@ -1,6 +1,6 @@
 import { uuidv7 } from '../../protocol/model/ids.ts'
 import { locationKey, type Location } from '../../protocol/model/location.ts'
-import { cabinetSubject, deviceSubject } from '../../protocol/model/subject.ts'
+import { cabinetSubject, deviceSubject, rowSubject } from '../../protocol/model/subject.ts'
 import type { Facing, NamedProduct, StockCount } from '../../protocol/mqtt/cloud-entries.ts'
 import { ApplyError } from '../journal/inbox.ts'
 import type { StockChange } from '../journal/stock.ts'
@@ -24,15 +24,30 @@ function change(
   return { product_id: facing.product_id, location, delta, quantity: after?.quantity ?? 0 }
 }
 
+const productOf = ({ state }: Context, operation: OperationRow): number | undefined => {
+  const location = placeOf(operation)
+  return operation.product_id ?? (location && state.stock.facings.find(location)?.product_id)
+}
+
+/** The facing whose stock an operation's drops reduce; undefined if its product has none. */
+export function bookedFacing(context: Context, operation: OperationRow): FacingRow | undefined {
+  const { stock } = context.state
+  const location = placeOf(operation)
+  const there = location && stock.facings.find(location)
+  const product = productOf(context, operation)
+  if (there?.product_id === product) return there
+  return product === undefined ? undefined : stock.ofProduct(product)[0]
+}
+
 /**
- * Books and reports units that fell in an operation. `delivered` of them belong to its order's line. Others
+ * Books and reports units that fell in an operation. No stock becomes negative: if more units fell than the row held by
+ * the books, an alarm asks a person to count. `delivered` of them belong to its order's line. Others
  * belong to no order: a double drop, or a refunded unit.
  */
 export function bookDrop(context: Context, operation: OperationRow, units: number, delivered: 0 | 1): void {
-  const { state, ledger } = context
+  const { ledger } = context
   const location = placeOf(operation)
-  const there = location && state.stock.facings.find(location)
-  const product = operation.product_id ?? there?.product_id
+  const product = productOf(context, operation)
   if (location === undefined || product === undefined) {
     // A technician tested a row without a product in the planogram: there is no stock to book.
     if (operation.command_id !== null) return
@@ -41,8 +56,14 @@ export function bookDrop(context: Context, operation: OperationRow, units: numbe
     return
   }
   const causeId = operation.drops === 0 ? operation.id : laterDropId(operation.id, operation.drops + units)
-  const drop = { kind: 'dropped', delta: -units, causeId } as const
-  const facing = there?.product_id === product ? there : state.stock.ofProduct(product)[0]
+  const facing = bookedFacing(context, operation)
+  const held = Math.max(0, facing?.quantity ?? units)
+  const drop = { kind: 'dropped', delta: 0 - Math.min(units, held), causeId } as const
+  // A technician tests rows before anybody has counted them.
+  if (units > held && operation.command_id === null) {
+    const detail = `${units} fell from ${rowSubject(location)}, which held ${held}: ${operation.id}`
+    setAlarm(context, 'unexpected_drop', deviceSubject(operation.device), true, detail)
+  }
   ledger.report({
     kind: 'stock.dropped',
     // The planogram has meanwhile moved the product with its units, or has written them off, including this

@@ -9,6 +9,7 @@ import { placeOf } from '../layout.ts'
 import { reportUnknown, settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
 import { clearRow, noteRowFailed } from '../blocked-rows.ts'
+import { doubtOfDrops, reportDoubt, TOO_MANY_DROPS } from './drop-count.ts'
 import { judge, resolve } from './reconciliation.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 
@@ -17,17 +18,26 @@ export function applyOutcome(context: Context, operation: OperationRow, outcome:
   const { state, devices, cloud } = context
   const sameMemory =
     operation.memory_id !== null && operation.memory_id === devices.memoryOf(operation.controller)
-  const verdict = judge(operation.action, outcome, sameMemory)
+  const doubt = outcome.state === 'running' ? undefined : doubtOfDrops(context, operation, outcome)
+  const verdict = doubt === undefined ? judge(operation.action, outcome, sameMemory) : 'unknown'
   if (verdict === 'open') return
   if (operation.recheck) state.operations.change(operation.id, { recheck: false })
   const end: OperationEnd = {
     state: verdict,
-    why: outcome.state === 'none' ? (sameMemory ? NEVER_SENT : 'memory_lost') : whyOf(outcome),
+    why:
+      doubt !== undefined
+        ? TOO_MANY_DROPS
+        : outcome.state === 'none'
+          ? sameMemory
+            ? NEVER_SENT
+            : 'memory_lost'
+          : whyOf(outcome),
     moved: outcome.moved,
-    drops: outcome.drops,
+    drops: doubt === undefined ? outcome.drops : operation.drops,
     ms: outcome.ms,
     ended_at: cloud.now(),
   }
+  if (doubt !== undefined) reportDoubt(context, operation, doubt)
   switch (resolve(operation.action, operation.state, verdict)) {
     case 'ignore':
       return

@@ -7,6 +7,7 @@ import type { Context } from '../context.ts'
 import { applyConfig } from '../fridges.ts'
 import { cabinetDevice, isAt, placeOf } from '../layout.ts'
 import { reportUnknown } from '../ledger.ts'
+import { doubtOfDrops, reportDoubt, TOO_MANY_DROPS } from '../operations/drop-count.ts'
 import { newOperationId, refOf, unitOfRef } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
 import {
@@ -197,10 +198,14 @@ function account(context: Context, imported: OperationRow): void {
   const isKnown = state.knownOperations.value('1', 'WHERE id = ?', imported.id) !== null
   const unit = recoveringUnit(context, imported)
   const place = placeOf(imported)
+  // The bin may have been emptied since.
+  const doubt = isKnown ? undefined : doubtOfDrops(context, { ...imported, drops: 0, bin: null }, imported)
+  if (doubt !== undefined) reportDoubt(context, imported, doubt)
   const operation = state.operations.change(imported.id, {
     imported: false,
+    ...(doubt !== undefined && { state: 'unknown', why: TOO_MANY_DROPS, drops: 0 }),
     // The cloud counts this operation as resolved, so a person is not asked again.
-    state: imported.state === 'unknown' && isKnown ? 'settled' : imported.state,
+    ...(imported.state === 'unknown' && isKnown && { state: 'settled' }),
     order_id: unit?.order_id ?? null,
     line_id: unit?.line_id ?? null,
     unit: unit?.unit ?? null,

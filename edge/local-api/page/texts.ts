@@ -20,6 +20,7 @@ const faults: Readonly<Record<string, string>> = {
   interlock: 'It must not move now: its controller’s own interlock holds it.',
   power: 'The supply of its motor is too weak: check the supply.',
   no_drop: 'The row turned and nothing was seen to fall.',
+  too_many_drops: 'More units were counted than can have fallen: check the drop sensor.',
 }
 
 interface Details {
