@@ -93,7 +93,7 @@ export class Devices {
   readonly #cameBack = new Map<string, { at: number; downSince: number }>()
   readonly #bins: Map<number, BinState>
   readonly #fridges: Map<number, FridgeState>
-  readonly #rests = new Map<string, { until: number; failures: number }>()
+  readonly #rests = new Map<string, { operationId: string; until: number; failures: number }>()
 
   constructor(layout: Layout, clock: Clock, settings: DeviceSettings) {
     this.#layout = layout
@@ -201,11 +201,16 @@ export class Devices {
     if (fridge && event.celsius !== undefined) this.#noteReading(number, fridge, event.celsius)
   }
 
-  /** Lets a device rest after a failure. The rest doubles with each further consecutive failure, up to `maxMs`. */
-  rest(device: string, firstMs: number, maxMs: number): void {
-    const failures = (this.#rests.get(device)?.failures ?? 0) + 1
+  /**
+   * Lets a device rest after a failed operation. The rest doubles with each further consecutive failure, up to `maxMs`. A
+   * result that its controller repeats, because the disk is full, is one failure.
+   */
+  rest(device: string, operationId: string, { firstMs, maxMs }: { firstMs: number; maxMs: number }): void {
+    const last = this.#rests.get(device)
+    if (last?.operationId === operationId) return
+    const failures = (last?.failures ?? 0) + 1
     const ms = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
-    this.#rests.set(device, { until: this.#clock.monotonic() + ms, failures })
+    this.#rests.set(device, { operationId, until: this.#clock.monotonic() + ms, failures })
   }
 
   endRest(device: string): void {

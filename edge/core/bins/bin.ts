@@ -344,7 +344,7 @@ const partOf = (motion: string): 'door' | 'lift' => (motion.includes('door') ? '
  */
 export function noteMotionFailed(context: Context, operation: OperationRow, why: string): void {
   const { state, devices, settings } = context
-  devices.rest(operation.device, settings.retryMs, settings.maxRetryMs)
+  devices.rest(operation.device, operation.id, { firstMs: settings.retryMs, maxMs: settings.maxRetryMs })
   const bin = rowOf(context, operation)
   if (!bin || why === 'obstructed') return
   const fault = `${operation.action}:${why}`

@@ -85,8 +85,8 @@ function endAsNothing(context: Context, operation: OperationRow, why: string): v
   finishCommandOf(context, operation)
 }
 
-const rest = ({ devices, settings }: Context, { device }: OperationRow): void =>
-  devices.rest(device, settings.retryMs, settings.maxRetryMs)
+const rest = ({ devices, settings }: Context, { device, id }: OperationRow): void =>
+  devices.rest(device, id, { firstMs: settings.retryMs, maxMs: settings.maxRetryMs })
 
 /**
  * Books the units that were seen to fall. One of them is delivered to the operation's order, if the order

@@ -73,6 +73,20 @@ test('a result that finds no space is repeated by its controller, also after res
   expect(bench.core.health().accepting_orders).toBe(true)
 })
 
+test('a failed result that its controller repeats on a full disk is one failure: its device rests once', () => {
+  const bench = TestHub.ready()
+  const fault = bench.fault('jam_without_motion', 'cabinet-1')
+  bench.queue(1, { 3: 1 })
+  const tries = (): unknown =>
+    bench.journal.prepare("SELECT count(*) FROM operations WHERE device = 'cabinet-1'").pluck().get()
+  expect(bench.runUntil(() => tries() === 1)).toBe(true)
+  fill(bench)
+  bench.run(30_000)
+  relieve(bench)
+  bench.room.faults.clear(fault)
+  expect(bench.runUntil(() => bench.dispenses().length > 0, 10_000)).toBe(true)
+})
+
 test('I1: on a full disk an operation that cannot be journaled does not move, and its caller gets the error', () => {
   const bench = TestHub.ready()
   fill(bench)
