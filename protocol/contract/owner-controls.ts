@@ -60,7 +60,7 @@ const openFridge = <const Side extends FridgeSide>(side: Side) =>
   control(`open_fridge_${side}`, fridge, commandAnswer('open_fridge'), commandErrors('open_fridge'), {
     ...commandTexts(
       'open_fridge',
-      'The door locks again automatically. While the cabinet behind it dispenses, the answer is `hardware_error` with reason `interlock`.',
+      'The door locks again automatically. While the cabinet behind it dispenses, the answer is `hardware_error` with reason `interlock`. Then nothing is sold behind this door for at most 45 s, so that the next call unlocks it.',
     ),
     summary: `Unlock a fridge's ${side} door`,
   })
