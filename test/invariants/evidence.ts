@@ -62,6 +62,8 @@ export interface WorldEvidence {
   hasty?: readonly string[]
   /** Motors that ran for longer than their command allowed, if observed. Milliseconds. */
   overran: readonly { operation_id: string; ms: number; allowedMs: number }[]
+  /** Rows that turned behind an unlocked or open fridge door, as sentences, if observed. */
+  reachable?: readonly string[]
   /**
    * Dispenses of sold units that started without recent proof that their fridge is cold, if observed.
    * Milliseconds.

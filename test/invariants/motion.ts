@@ -55,12 +55,16 @@ export function nothingStaleMoves(evidence: Evidence): Violation[] {
   })
 }
 
-/** I7: after any crash nothing moves, no lock stays open, no motor ran for longer than allowed, and no firmware was sent meanwhile. */
+/**
+ * I7: after any crash nothing moves, no lock stays open, no motor ran for longer than allowed, no row turned behind an open
+ * door, and no firmware was sent meanwhile.
+ */
 export function nothingLeftMoving(evidence: Evidence): Violation[] {
   return [
     ...(evidence.world.hasty ?? []).map((controller) =>
       violation('I7', `${controller} stored a block of a firmware while a motor ran`),
     ),
+    ...(evidence.world.reachable ?? []).map((sentence) => violation('I7', sentence)),
     ...evidence.world.moving.map((device) => violation('I7', `${device} is still moving`)),
     ...evidence.world.unlocked.map((lock) => violation('I7', `${lock} is still unlocked`)),
     ...evidence.world.overran.map(({ operation_id, ms, allowedMs }) =>

@@ -26,6 +26,7 @@ export async function collect({ hubId, room, hub }: Site, { store, bank, watch }
       unjournaled: room.unjournaled,
       hasty: room.hasty,
       overran: room.overran,
+      reachable: room.doors.seen,
       soldUnproven: room.cold.unproven,
     },
     hub: collectHub(hub.journal),

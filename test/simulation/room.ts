@@ -9,6 +9,7 @@ import { memoryStorage } from '../world/memory-storage.ts'
 import { unitOfRef } from '../../edge/core/operations/intend.ts'
 import type { Chance } from './chance.ts'
 import { ColdWatch, type ColdRules } from './cold-watch.ts'
+import { DoorWatch } from './door-watch.ts'
 import { facingsOf, hardwareOf } from './hardware.ts'
 import type { Life, Scheduler } from './scheduler.ts'
 
@@ -56,6 +57,7 @@ export class Room {
 
   /** Proof of cold in the fridge, as an observer judges it. */
   readonly cold: ColdWatch
+  readonly doors: DoorWatch
 
   constructor(
     scheduler: Scheduler,
@@ -83,6 +85,7 @@ export class Room {
       })),
     })
     this.hub.world.chronicle.onRecord((record) => this.#watch(record))
+    this.doors = new DoorWatch(this.hub, hardwareOf(hubId), () => scheduler.time)
   }
 
   /** The boards' flash, observed. */
