@@ -40,11 +40,11 @@ export function bookedFacing(context: Context, operation: OperationRow): FacingR
 }
 
 /**
- * Books and reports units that fell in an operation. No stock becomes negative: if more units fell than the row held by
- * the books, an alarm asks a person to count. `delivered` of them belong to its order's line. Others
- * belong to no order: a double drop, or a refunded unit.
+ * Books and reports units that fell in an operation. `delivered` of them belong to its order's line. Others belong to no
+ * order: a double drop, or a refunded unit. No stock becomes negative: if more units fell than the row held by the books,
+ * an alarm asks a person to count.
  */
-export function bookDrop(context: Context, operation: OperationRow, units: number, delivered: 0 | 1): void {
+export function bookDrop(context: Context, operation: OperationRow, fallen: number, delivered: 0 | 1): void {
   const { ledger } = context
   const location = placeOf(operation)
   const product = productOf(context, operation)
@@ -52,23 +52,32 @@ export function bookDrop(context: Context, operation: OperationRow, units: numbe
     // A technician tested a row without a product in the planogram: there is no stock to book.
     if (operation.command_id !== null) return
     // An imported drop at a row without a product: the product is unknown.
-    setAlarm(context, 'unexpected_drop', deviceSubject(operation.device), true, `${units} in ${operation.id}`)
+    setAlarm(
+      context,
+      'unexpected_drop',
+      deviceSubject(operation.device),
+      true,
+      `${fallen} in ${operation.id}`,
+    )
     return
   }
-  const causeId = operation.drops === 0 ? operation.id : laterDropId(operation.id, operation.drops + units)
+  const causeId = operation.drops === 0 ? operation.id : laterDropId(operation.id, operation.drops + fallen)
   const facing = bookedFacing(context, operation)
-  const held = Math.max(0, facing?.quantity ?? units)
-  const drop = { kind: 'dropped', delta: 0 - Math.min(units, held), causeId } as const
+  const held = Math.max(0, facing?.quantity ?? fallen)
+  const units = Math.min(fallen, held)
+  const drop = { kind: 'dropped', delta: -units, causeId } as const
   // A technician tests rows before anybody has counted them.
-  if (units > held && operation.command_id === null) {
-    const detail = `${units} fell from ${rowSubject(location)}, which held ${held}: ${operation.id}`
+  if (units < fallen && operation.command_id === null) {
+    const detail = `${fallen} fell from ${rowSubject(location)}, which held ${held}: ${operation.id}`
     setAlarm(context, 'unexpected_drop', deviceSubject(operation.device), true, detail)
   }
   ledger.report({
     kind: 'stock.dropped',
-    // The planogram has meanwhile moved the product with its units, or has written them off, including this
-    // unit.
-    ...(facing ? change(context, facing, drop) : { product_id: product, location, delta: 0, quantity: 0 }),
+    // The row has no units, or the planogram has meanwhile moved the product with its units, or has written them off,
+    // including this unit.
+    ...(facing && units > 0
+      ? change(context, facing, drop)
+      : { product_id: product, location, delta: 0, quantity: facing?.quantity ?? 0 }),
     operation_id: causeId,
     order_id: operation.order_id,
     line_id: operation.line_id,
