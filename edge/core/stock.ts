@@ -29,7 +29,7 @@ const productOf = ({ state }: Context, operation: OperationRow): number | undefi
   return operation.product_id ?? (location && state.stock.facings.find(location)?.product_id)
 }
 
-/** The facing whose stock an operation's drops reduce; undefined if its product has none. */
+/** The drops of an operation reduce the stock of this facing; undefined if its product has none. */
 export function bookedFacing(context: Context, operation: OperationRow): FacingRow | undefined {
   const { stock } = context.state
   const location = placeOf(operation)
@@ -73,8 +73,7 @@ export function bookDrop(context: Context, operation: OperationRow, fallen: numb
   }
   ledger.report({
     kind: 'stock.dropped',
-    // The row has no units, or the planogram has meanwhile moved the product with its units, or has written them off,
-    // including this unit.
+    // The row has no units. Or the planogram moved the product with its units, or wrote them off with this unit.
     ...(facing && units > 0
       ? change(context, facing, drop)
       : { product_id: product, location, delta: 0, quantity: facing?.quantity ?? 0 }),

@@ -4,7 +4,7 @@ import type { BinState, Door, Lift } from '../devices.ts'
 import { wait, type BinAction, type Step, type Wait } from '../step.ts'
 import { deviceSubject } from '../../../protocol/model/subject.ts'
 import { numberOf } from '../layout.ts'
-import { runningMs } from '../operations/running.ts'
+import { runningMs } from '../motion-time.ts'
 import { setAlarm, settleOperation } from '../ledger.ts'
 
 /** A delivery bin as decisions see it: sensor values, journal state and running operations. */

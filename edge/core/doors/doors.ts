@@ -8,7 +8,7 @@ import type { DoorEvents, DoorStatus } from '../../hardware/doors.ts'
 import { doorSubject } from '../../../protocol/model/subject.ts'
 import { cabinetDevice } from '../layout.ts'
 import { setAlarm } from '../ledger.ts'
-import { longestMs, runningMs } from '../operations/running.ts'
+import { longestMs, runningMs } from '../motion-time.ts'
 
 /** Commands for doors with GPIO locks. */
 type DoorCommand = Extract<CommandBody, { name: 'open_fridge' | 'close_fridge' | 'open_main_door' }>

@@ -9,9 +9,9 @@ import { bookedFacing } from '../stock.ts'
 export const TOO_MANY_DROPS = 'too_many_drops'
 
 /**
- * Why a controller's count of falls is not believed; undefined if it is. A drop sensor that flickers counts falls that did
- * not happen. So the count of one turn proves nothing, not even the fall of the unit that was asked for, if it exceeds
- * the known stock of the row, or exceeds one while the light barrier shows the bin empty.
+ * Why the hub does not believe a controller's count of falls; undefined if it does. A drop sensor that flickers counts
+ * falls that did not happen. A count above one is doubted if it exceeds the known stock of the row, or if the light
+ * barrier shows the bin empty. It then proves not even the first fall.
  */
 export function doubtOfDrops(
   context: Context,

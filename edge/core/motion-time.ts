@@ -1,6 +1,6 @@
-import type { CoreSettings } from '../../../protocol/settings/hub-limits.ts'
-import type { OperationRow } from '../../journal/tables.ts'
-import type { Context } from '../context.ts'
+import type { CoreSettings } from '../../protocol/settings/hub-limits.ts'
+import type { OperationRow } from '../journal/tables.ts'
+import type { Context } from './context.ts'
 
 /**
  * The longest time from the intent of a motion to its end. Its controller ends it on its own (I7), also if no result
