@@ -5,7 +5,7 @@ import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
-import { provenBy, takeProven, takingContacts } from './contacts.ts'
+import { provenBy, takeProven, takingUnique } from './contacts.ts'
 
 type UserRow = Selectable<Tables['users']>
 
@@ -42,7 +42,7 @@ export async function bootstrapUser(
     phone_number: proven.phone_number ?? details.phone_number ?? null,
   }
   const device = details.device_uuid === undefined ? {} : { device_uuid: details.device_uuid }
-  return takingContacts(context, async (tx) => {
+  return takingUnique(context, async (tx) => {
     const known = await findUser(tx, caller.identity)
     const isGuestNoMore = known?.is_anonymous === 1 && !claims.anonymous
     if (known && !isGuestNoMore)
@@ -53,7 +53,7 @@ export async function bootstrapUser(
     const isRetired = hubId !== undefined && (await requireHub(tx.q, hubId)).retired_at !== null
     const values = {
       ...contact,
-      ...(await takeProven(tx, contact, proven, known?.id ?? null)),
+      ...(await takeProven(tx, context, contact, proven, known?.id ?? null)),
       first_name: details.first_name ?? null,
       last_name: details.last_name ?? null,
       default_hub_id: isRetired ? null : (hubId ?? null),
@@ -99,7 +99,7 @@ async function seenAgain(
   { claims }: IdentityCredential,
   device: { device_uuid?: string },
 ): Promise<UserRow> {
-  const { email_verified, phone_verified } = await takeProven(tx, user, provenBy(claims), user.id)
+  const { email_verified, phone_verified } = await takeProven(tx, context, user, provenBy(claims), user.id)
   const seen = {
     ...device,
     ...(email_verified && { email_verified }),

@@ -1,4 +1,5 @@
 import type { IdentityClaims } from '../../platform/credentials/credential.ts'
+import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { isUniqueViolation, type Queries, type Tx } from '../../platform/store/database.ts'
 import type { Flag } from '../../platform/store/table.ts'
@@ -23,38 +24,55 @@ export const provenBy = (claims: IdentityClaims): Contacts => ({
 
 /**
  * Returns which of a user's contacts are verified by its token. Other users lose that verification: numbers
- * and addresses are reassigned over time, so the latest proof counts.
+ * and addresses are reassigned over time, so the latest proof counts. Their marks stay.
  */
 export async function takeProven(
-  { q }: Tx,
+  tx: Tx,
+  context: CloudContext,
   held: Contacts,
   proven: Contacts,
   userId: number | null,
 ): Promise<{ email_verified: Flag; phone_verified: Flag }> {
-  const others = q.updateTable('users').$if(userId !== null, (users) => users.where('id', '<>', userId!))
   const email = held.email === proven.email ? held.email : null
-  if (email !== null)
-    await others
-      .set({ email_verified: 0 })
-      .where('email', '=', email)
-      .where('email_verified', '=', 1)
-      .execute()
   const phone = held.phone_number === proven.phone_number ? held.phone_number : null
+  if (email !== null) await endProof(tx, context, { column: 'email', flag: 'email_verified' }, email, userId)
   if (phone !== null)
-    await others
-      .set({ phone_verified: 0 })
-      .where('phone_number', '=', phone)
-      .where('phone_verified', '=', 1)
-      .execute()
+    await endProof(tx, context, { column: 'phone_number', flag: 'phone_verified' }, phone, userId)
   return { email_verified: email === null ? 0 : 1, phone_verified: phone === null ? 0 : 1 }
+}
+
+/** The users who had proved a contact, other than `userId`, lose that. */
+async function endProof(
+  tx: Tx,
+  context: CloudContext,
+  { column, flag }: { column: keyof Contacts; flag: 'email_verified' | 'phone_verified' },
+  contact: string,
+  userId: number | null,
+): Promise<void> {
+  const losers = await tx.q
+    .selectFrom('users')
+    .selectAll()
+    .where(column, '=', contact)
+    .where(flag, '=', 1)
+    .$if(userId !== null, (users) => users.where('id', '<>', userId!))
+    .execute()
+  for (const loser of losers) {
+    await rememberCustomer(tx, context, loser)
+    await tx.q
+      .updateTable('users')
+      .set({ [flag]: 0 })
+      .where('id', '=', loser.id)
+      .where(column, '=', contact)
+      .execute()
+  }
 }
 
 const ATTEMPTS = 10
 
 /**
- * Runs a transaction that takes contacts. If a simultaneous one takes the same contacts first, it runs again.
+ * Runs a transaction that takes contacts or an identity. If a simultaneous one takes the same first, it runs again.
  */
-export async function takingContacts<T>(
+export async function takingUnique<T>(
   { db }: Pick<CloudContext, 'db'>,
   work: (tx: Tx) => Promise<T>,
 ): Promise<T> {

@@ -8,6 +8,7 @@ import type {
 import type { User } from '../../../protocol/contract/consumer-users.ts'
 import type { FormFile } from '../../../protocol/contract/form.ts'
 import type { HubSummary } from '../../../protocol/contract/owner-hubs.ts'
+import { rememberCustomer } from '../../commerce/deals/customers.ts'
 import { summarizeHub } from '../../operations/hubs/hubs.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { timestamp } from '../../platform/calendar/days.ts'
@@ -22,7 +23,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { Flag } from '../../platform/store/table.ts'
 import { requireHub } from './bootstrap.ts'
-import { provenBy, takeProven, takingContacts } from './contacts.ts'
+import { provenBy, takeProven, takingUnique } from './contacts.ts'
 import { registerPush, unregisterPush } from './push-configs.ts'
 
 type ProfileRoutes =
@@ -109,10 +110,10 @@ async function patchProfile(
   const changes: Updateable<Tables['users']> = withoutAbsent({ ...fields, ...switches(notifications) })
   if (Object.keys(changes).length === 0) return readUser(context.db.kysely, userId)
   const named = { email: patch.email ?? null, phone_number: patch.phone_number ?? null }
-  return takingContacts(context, async (tx) => {
+  return takingUnique(context, async (tx) => {
     await lockUser(tx, userId)
-    const { email_verified, phone_verified } = await takeProven(tx, named, provenBy(claims), userId)
-    return tx.q
+    const { email_verified, phone_verified } = await takeProven(tx, context, named, provenBy(claims), userId)
+    const user = await tx.q
       .updateTable('users')
       .set({ ...changes, updated_at: now })
       .$if(patch.email !== undefined, (users) =>
@@ -124,6 +125,8 @@ async function patchProfile(
       .where('id', '=', userId)
       .returningAll()
       .executeTakeFirstOrThrow()
+    await rememberCustomer(tx, context, user)
+    return user
   })
 }
 

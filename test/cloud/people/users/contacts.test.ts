@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { recognise } from '../../../../cloud/commerce/deals/customers.ts'
 import { onEachDatabase, type OpenDatabase } from '../../../world/database.ts'
 import { openCloud } from '../../../world/cloud.ts'
 
@@ -7,7 +8,7 @@ const EMAIL = 'ada@example.org'
 const proof = { email: EMAIL, email_verified: true, phone_number: PHONE }
 
 async function people(open: OpenDatabase) {
-  const { call, issuer, runtime } = await openCloud({ db: await open() })
+  const { call, issuer, runtime, context } = await openCloud({ db: await open() })
   const as = async (sub: string, claims: object, method: string, path: string, body?: object) =>
     call(method, `/users/user${path}`, { token: await issuer.token({ sub, ...claims }), body })
   return {
@@ -18,6 +19,11 @@ async function people(open: OpenDatabase) {
       const { json } = await as(sub, {}, 'GET', '/profile')
       const { email, email_verified, phone_number, phone_verified } = json as Record<string, unknown>
       return [email, email_verified, phone_number, phone_verified]
+    },
+    sameCustomers: async (userId: number) => {
+      const shopper = { userId, deviceUuid: null, takesUp: true }
+      const { userIds } = await recognise(context.db.kysely, context, shopper)
+      return userIds.toSorted((a, b) => a - b)
     },
     exists: async () => {
       runtime.clock.advance(60_000)
@@ -82,5 +88,13 @@ onEachDatabase('contacts', (open) => {
     const states = await Promise.all(names.map(shown))
     expect(states.filter(([, email, , phone]) => email === true && phone === true)).toHaveLength(1)
     expect(states.filter(([, email, , phone]) => email === false && phone === false)).toHaveLength(3)
+  })
+
+  test('a contact that the profile has proved recognises its customer also after another user has taken it', async () => {
+    const { bootstrap, patch, sameCustomers } = await people(open)
+    await bootstrap('one', { email: 'one@example.org', email_verified: true })
+    await patch('one', { phone_number: PHONE }, { phone_number: PHONE })
+    await bootstrap('two', { phone_number: PHONE })
+    expect(await sameCustomers(2)).toEqual([1, 2])
   })
 })
