@@ -85,6 +85,10 @@ export interface Frozen {
   changes: Updateable<Tables['orders']>
 }
 
+/** The obstacle to a payment whose caller expects another total. */
+export const changedTotal = (total: number, expected: number | undefined): Obstacle | undefined =>
+  expected === undefined || expected === total ? undefined : { code: 'total_changed', details: { total } }
+
 /**
  * Prices a cart for its payment if nothing prevents it. The caller then freezes it (`freezeCart`) and changes its
  * status.
@@ -101,9 +105,7 @@ export async function priceForPayment(
   if (atHub) throw refusalOf(atHub)
   const priced = await priceToFreeze(tx, context, cart)
   const obstacle: Obstacle | undefined =
-    expectedTotal !== undefined && expectedTotal !== priced.total
-      ? { code: 'total_changed', details: { total: priced.total } }
-      : amountObstacle(priced.total, least)
+    changedTotal(priced.total, expectedTotal) ?? amountObstacle(priced.total, least)
   // A shortage is reported first. Without another obstacle, `freezeCart` finds it.
   if (obstacle) throw refusalOf((await shortage(tx.q, lines)) ?? obstacle)
   const bin = claim ? intake.bins.claimable[0]! : null

@@ -9,7 +9,7 @@ import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { ApiError, type ErrorDetails } from '../../platform/api-error.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
-import { freezeCart, linesToQueue, priceForPayment, queueOrder } from '../orders/checkout.ts'
+import { changedTotal, freezeCart, linesToQueue, priceForPayment, queueOrder } from '../orders/checkout.ts'
 import { intakeOf, lockHubOfOrder } from '../orders/intake.ts'
 import { readHubLoad } from '../orders/bin-room.ts'
 import { lockOwnOrder, requireCart, type OrderRow } from '../orders/order-rows.ts'
@@ -160,7 +160,10 @@ async function begin(
     if (!isSame && !isUnderWay) return { kind: 'replace', payment, operation }
     // The customer retries a payment that was reported as failed: it may succeed after all.
     const resumed = await resume(tx, context, operation)
-    return { kind: resumed.goal === 'done' ? 'go-on' : 'replace', payment, operation: resumed }
+    if (resumed.goal !== 'done') return { kind: 'replace', payment, operation: resumed }
+    const changed = changedTotal(order.total!, request.expectedTotal)
+    if (changed) throw new ApiError(changed.code, undefined, changed.details)
+    return { kind: 'go-on', payment, operation: resumed }
   }
   requireCart(order)
   const unpaid = payer && unpaidBounds(context, payer, request.network)

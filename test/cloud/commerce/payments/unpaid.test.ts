@@ -298,4 +298,28 @@ onEachProcessor('unpaid orders', (open) => {
       await pay(shop.services, { ...second, method })
     },
   )
+
+  test.each([
+    ['waits for its customer', 'pm_card_authenticationRequired', false],
+    ['had no answer', 'pm_card_visa', true],
+  ])(
+    'a repeated payment that %s is refused if the caller expects another total',
+    async (_, method, isLost) => {
+      let isDown = isLost
+      const shop = await openWith({
+        wrapProcessor: (real) => ({
+          ...real,
+          createIntent: (request) =>
+            isDown ? Promise.reject(new ProcessorUnavailable('down')) : real.createIntent(request),
+        }),
+      })
+      const cart = await cartOf(shop)
+      await pay(shop.services, { ...cart, method }).catch(() => undefined)
+      isDown = false
+      const total = (await shop.order(cart.orderId)).total!
+      const repeated = (expectedTotal: number) => pay(shop.services, { ...cart, method, expectedTotal })
+      await expect(repeated(total + 1)).rejects.toMatchObject({ code: 'total_changed', details: { total } })
+      expect(await repeated(total)).toMatchObject({ amount: total })
+    },
+  )
 })
