@@ -7,6 +7,7 @@ import { edgeSettings } from '../protocol/settings/hub.ts'
 import { systemRuntime } from '../protocol/system-runtime.ts'
 import { readProgram } from './config.ts'
 import { runProgram } from './run-program.ts'
+import { Progress } from './update/progress.ts'
 import { update } from './update/updater.ts'
 import { systemWorld } from './update/world.ts'
 
@@ -24,9 +25,10 @@ await runProgram('updater', result, async ({ settings }) => {
   const runtime = systemRuntime()
   const log = pino({ level: settings.logLevel, base: { part: 'updater' } })
   const world = systemWorld(settings, runtime, log)
+  const progress = new Progress(world)
   const { checkMs, againMs } = settings.update
   for (;;) {
-    const isDone = await update(world, settings.update).then(
+    const isDone = await update(world, settings.update, progress).then(
       () => true,
       (error: unknown) => log.warn({ error: String(error) }, 'the update failed'),
     )

@@ -18,6 +18,7 @@ import { BaseFetcher, Updater, type TargetFile, type UpdaterOptions } from 'tuf-
 import { DownloadHTTPError, DownloadLengthMismatchError } from 'tuf-js/dist/error.js'
 import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
 import { copyDurably } from './durable.ts'
+import { partOf, tarballOf } from './files.ts'
 import { RefusedRelease } from './updater.ts'
 
 export interface FetchOptions {
@@ -29,7 +30,6 @@ export interface FetchOptions {
   arch: string
 }
 
-const processors: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
 /** Maximum time of the download of one metadata file. */
 const METADATA_MS = 60_000
 /** A stalled transfer ends after this time. The next attempt continues it. */
@@ -53,7 +53,7 @@ export async function fetchRelease(
   const stored = join(metadata, 'root.json')
   // A power failure can tear the root that tuf-js stores. The list then leads again from the trusted root to the present one.
   if (!isWhole(stored)) copyDurably(root, stored)
-  const file = `larder-hub_${version}_${processors[arch] ?? arch}.tar.gz`
+  const file = tarballOf(version, arch)
   const options = { metadataDir: metadata, metadataBaseUrl: `${url}/metadata` }
   const target = await findTarget(options, file)
   if (!target) throw new RefusedRelease(`the signed list of releases does not contain ${file}`)
@@ -65,7 +65,7 @@ export async function fetchRelease(
     throw new RefusedRelease(
       `the release needs ${megabytes(needed)} MB of the disk, and ${megabytes(bavail * bsize)} MB are free`,
     )
-  const part = join(releases, `${file}.part`)
+  const part = join(releases, partOf(version, arch))
   await download(`${url}/files/${encodeURIComponent(file)}`, part, target)
   unpack(part, folder)
   rmSync(part)

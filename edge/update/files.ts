@@ -23,6 +23,18 @@ export const updateFiles = (store: string) => {
   }
 }
 
+const processors: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
+
+/** The file of a release for a processor (Node's name of it). */
+export const tarballOf = (version: string, arch: string = process.arch): string =>
+  `larder-hub_${version}_${processors[arch] ?? arch}.tar.gz`
+
+/** The copy of the journal from before a switch, in the folder of the releases. */
+export const COPY = 'journal'
+
+/** The unfinished download of a release, in the folder of the releases. */
+export const partOf = (version: string, arch?: string): string => `${tarballOf(version, arch)}.part`
+
 /** Null: the cloud wants no update now. */
 export const DesiredFile = DesiredRelease.nullable()
 export type DesiredFile = z.infer<typeof DesiredFile>

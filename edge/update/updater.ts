@@ -2,7 +2,8 @@ import type { Log } from '../../protocol/model/log.ts'
 import { RunningTime } from '../../protocol/model/running-time.ts'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
 import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
-import type { Step, UpdateState } from './files.ts'
+import { COPY, type Step, type UpdateState } from './files.ts'
+import { Progress } from './progress.ts'
 
 /** The machine, as the updater sees it. A version of null is the version of the Debian package. */
 export interface UpdaterWorld {
@@ -23,12 +24,16 @@ export interface UpdaterWorld {
   isBusy(): boolean
   /** Copies the journal of the stopped service. Throws `RefusedRelease` if that is impossible. */
   backUp(): void
-  /** Puts the copy of the journal back, if the present journal has another schema. */
+  /** Whether there is a copy of the journal, and the present journal has another schema. */
+  hasOtherJournal(): boolean
+  /** Puts the copy of the journal back, if the present journal has another schema. Needs no space. */
   restore(): void
   /** The health of the service; undefined if it does not answer. */
   health(): Promise<ServiceHealth | undefined>
-  /** Removes versions and copies that no step needs. */
+  /** Removes all versions, their downloads, and the copy of the journal (`COPY`), except these. */
   tidy(kept: readonly (string | null)[]): void
+  /** Releases the space that is reserved for a full disk. */
+  makeRoom(): void
 }
 
 export interface ServiceHealth {
@@ -62,27 +67,34 @@ const MAX_ERROR = 300
  * Continues an interrupted update, then brings the hub to its desired release. Returns when nothing remains to do. Throws if
  * the release cannot be downloaded now.
  */
-export async function update(world: UpdaterWorld, settings: UpdaterSettings): Promise<void> {
-  await recover(world, settings)
-  const { state, log } = world
+export async function update(
+  world: UpdaterWorld,
+  settings: UpdaterSettings,
+  progress = new Progress(world),
+): Promise<void> {
+  progress.catchUp()
+  await recover(world, settings, progress)
+  const { log } = world
   const to = world.desired()
-  const { last } = state.read()
+  const { last } = progress.read()
   if (to === null || to.rollout === last?.release.rollout) return
-  if (to.version === world.running()) return end(world, to, null)
-  state.write({ now: { step: 'downloading', to }, last })
+  if (to.version === world.running()) return end(progress, to, null)
+  world.tidy([world.linked(), to.version])
+  progress.begin({ now: { step: 'downloading', to }, last })
   try {
     await world.install(to)
   } catch (error) {
-    if (error instanceof RefusedRelease) end(world, to, error.message)
+    if (error instanceof RefusedRelease)
+      conclude(world, progress, { to, from: world.linked(), error: error.message })
     throw error
   }
-  state.write({ now: { step: 'waiting', to }, last })
+  progress.begin({ now: { step: 'waiting', to }, last })
   log.info(
     { version: to.version },
     'the release is installed; the updater waits until no order is in progress',
   )
   const absent = await stopWhenIdle(world, settings, to)
-  if (!absent) return state.write({ now: { step: 'idle' }, last })
+  if (!absent) return abandon(world, progress)
   const from = world.linked()
   // Before the link: a board that boots with the new link runs the new version at once.
   const confirming: Step & { step: 'confirming' } = {
@@ -93,15 +105,21 @@ export async function update(world: UpdaterWorld, settings: UpdaterSettings): Pr
     absent: [...absent],
   }
   try {
-    state.write({ now: { step: 'switching', to, from }, last })
+    progress.begin({ now: { step: 'switching', to, from }, last })
     world.backUp()
-    state.write({ now: confirming, last })
+    progress.begin({ now: confirming, last })
     world.link(to.version)
   } catch (error) {
-    return stay(world, { to, from, error: (error as Error).message })
+    return stay(world, progress, { to, from, error: (error as Error).message })
   }
   await world.service.start()
-  await confirm(world, settings, confirming)
+  await confirm(world, settings, progress, confirming)
+}
+
+/** Ends an attempt without a verdict about its release: the link is unchanged. */
+function abandon(world: UpdaterWorld, progress: Progress): void {
+  progress.note({ now: { step: 'idle' }, last: progress.read().last })
+  world.tidy([world.linked(), world.desired()?.version ?? null])
 }
 
 interface Failure {
@@ -111,15 +129,15 @@ interface Failure {
 }
 
 /** Ends an update before its new version has run. The journal is unchanged. */
-async function stay(world: UpdaterWorld, { to, from, error }: Failure): Promise<void> {
+async function stay(world: UpdaterWorld, progress: Progress, failure: Failure): Promise<void> {
+  const { to, from, error } = failure
   world.log.error({ version: to.version, error }, 'the switch failed, and the former version continues')
   try {
     if (world.linked() !== from) world.link(from)
   } finally {
     await world.service.start()
   }
-  end(world, to, error)
-  world.tidy([from])
+  conclude(world, progress, failure)
 }
 
 /**
@@ -151,6 +169,7 @@ const SUSPENDED_MS = 30_000
 async function confirm(
   world: UpdaterWorld,
   { confirmMs, checkMs, steadyMs }: UpdaterSettings,
+  progress: Progress,
   now: Step & { step: 'confirming' },
 ): Promise<void> {
   const { clock, log } = world
@@ -167,10 +186,11 @@ async function confirm(
     suspensions = running.suspensions
     healthySince = problem === undefined ? (healthySince ?? at) : undefined
     if (healthySince !== undefined && at - healthySince >= steadyMs) break
-    if (problem !== undefined && at >= until) return giveUp(world, { to, from, error: problem })
+    if (problem !== undefined && at >= until) return giveUp(world, progress, { to, from, error: problem })
     await sleep(clock, checkMs)
   }
-  end(world, to, null)
+  // The way back needs the copy of the journal until the end is durable.
+  end(progress, to, null)
   world.tidy([to.version, from])
   log.info({ version: to.version }, 'the new version is confirmed')
 }
@@ -185,42 +205,69 @@ function problemOf(
   return health.problem ?? (silent.length > 0 ? `no answer of controller ${silent.join(', ')}` : undefined)
 }
 
-async function giveUp(world: UpdaterWorld, { to, from, error }: Failure): Promise<void> {
-  const { state, service, log } = world
+/** The former version gets the link and its journal again, even on a full disk. */
+async function giveUp(world: UpdaterWorld, progress: Progress, failure: Failure): Promise<void> {
+  const { service, log } = world
+  const { to, from, error } = failure
   log.error({ version: to.version, error }, 'the new version is given up, and the former one returns')
   try {
-    state.write({ now: { step: 'returning', to, from, error }, last: state.read().last })
     await service.stop()
+    world.makeRoom()
+    progress.note({ now: { step: 'returning', to, from, error }, last: progress.read().last })
     // The link is first: a board that boots here must not change the restored journal with the new version.
     world.link(from)
+    // SQLite needs space to read a journal.
+    world.tidy([from, COPY])
     world.restore()
   } finally {
     await service.start()
   }
-  end(world, to, error)
-  world.tidy([from])
+  conclude(world, progress, failure)
 }
 
-const end = ({ state }: UpdaterWorld, release: DesiredRelease, error: string | null): void =>
-  state.write({ now: { step: 'idle' }, last: { release, error: error?.slice(0, MAX_ERROR) ?? null } })
+/** Ends a failed update. What it leaves may take the space that the record of its end needs. */
+function conclude(world: UpdaterWorld, progress: Progress, { to, from, error }: Failure): void {
+  try {
+    world.tidy([from])
+  } finally {
+    end(progress, to, error)
+  }
+}
+
+const end = (progress: Progress, release: DesiredRelease, error: string | null): void =>
+  progress.keep({
+    now: { step: 'idle' },
+    last: { release, error: error?.slice(0, MAX_ERROR) ?? null },
+  })
 
 /**
  * Continues or undoes the step that a power failure, a stop or an error interrupted. Starts the service first, because the hub
  * must serve even if the state cannot be written.
  */
-async function recover(world: UpdaterWorld, settings: UpdaterSettings): Promise<void> {
-  const { state, service } = world
-  const { now, last } = state.read()
+async function recover(world: UpdaterWorld, settings: UpdaterSettings, progress: Progress): Promise<void> {
+  const { service } = world
+  const { now, last } = progress.read()
   if (now.step === 'idle') return
-  if (now.step === 'returning') return giveUp(world, now)
-  if (now.step !== 'confirming' || world.linked() !== now.to.version) {
-    // The link is unchanged: the former version runs, and the update begins again.
-    await service.start()
-    return state.write({ now: { step: 'idle' }, last })
+  if (now.step === 'returning') return giveUp(world, progress, now)
+  if (now.step !== 'confirming') return begin()
+  if (world.linked() !== now.to.version) {
+    world.makeRoom()
+    world.tidy([now.from, COPY])
+    // The disk was full, and did not store the return.
+    if (world.hasOtherJournal())
+      return giveUp(world, progress, { ...now, error: 'the new version was given up on a full disk' })
+    return begin()
   }
   const starts = now.starts + 1
-  if (starts >= MAX_STARTS) return giveUp(world, { ...now, error: 'the board restarted repeatedly' })
+  if (starts >= MAX_STARTS)
+    return giveUp(world, progress, { ...now, error: 'the board restarted repeatedly' })
   await service.start()
-  state.write({ now: { ...now, starts }, last })
-  return confirm(world, settings, now)
+  progress.note({ now: { ...now, starts }, last })
+  return confirm(world, settings, progress, now)
+
+  /** The link is unchanged: the former version runs, and the update begins again. */
+  async function begin(): Promise<void> {
+    await service.start()
+    abandon(world, progress)
+  }
 }

@@ -9,10 +9,11 @@ import type { SettingsOf } from '../../protocol/model/program-settings.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { edgeSettings } from '../../protocol/settings/hub.ts'
 import { callService } from '../call-service.ts'
+import { releaseBallast } from '../journal/ballast.ts'
 import { Sqlite } from '../journal/sqlite-driver.ts'
 import { replaceText } from '../replace-text.ts'
 import { copyDurably, syncFolder } from './durable.ts'
-import { DesiredFile, IDLE, readJson, updateFiles, UpdateState } from './files.ts'
+import { COPY, DesiredFile, IDLE, partOf, readJson, updateFiles, UpdateState } from './files.ts'
 import { RefusedRelease, type ServiceHealth, type UpdaterWorld } from './updater.ts'
 
 type Settings = Pick<SettingsOf<typeof edgeSettings>, 'store' | 'local' | 'update'>
@@ -25,7 +26,7 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
   const { store, update } = settings
   const files = updateFiles(store)
   const link = join(files.releases, 'current')
-  const copy = join(files.releases, 'journal')
+  const copy = join(files.releases, COPY)
   const linked = (): string | null => {
     try {
       return basename(readlinkSync(link))
@@ -33,6 +34,7 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
       return null
     }
   }
+  const hasOtherJournal = (): boolean => existsSync(copy) && versionOf(copy) !== versionOf(store)
   return {
     clock,
     log,
@@ -76,21 +78,22 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
         throw new RefusedRelease(`the journal cannot be copied: ${(error as Error).message}`)
       }
     },
+    hasOtherJournal,
     restore() {
-      if (!existsSync(copy) || versionOf(copy) === versionOf(store)) return
-      const draft = `${store}.restored`
-      copyDurably(copy, draft)
+      if (!hasOtherJournal()) return
       for (const part of ['-wal', '-shm']) rmSync(store + part, { force: true })
-      renameSync(draft, store)
+      renameSync(copy, store)
       syncFolder(dirname(store))
+      syncFolder(files.releases)
     },
     health: () => healthOf(settings.local),
     tidy(kept) {
-      for (const name of readdirSync(files.releases)) {
-        const isKept = [...kept, 'current', 'metadata'].includes(name)
-        if (!isKept) rmSync(join(files.releases, name), { recursive: true, force: true })
-      }
+      if (!existsSync(files.releases)) return
+      const names = [...kept, ...kept.map((version) => version && partOf(version)), 'current', 'metadata']
+      for (const name of readdirSync(files.releases))
+        if (!names.includes(name)) rmSync(join(files.releases, name), { recursive: true, force: true })
     },
+    makeRoom: () => releaseBallast(`${store}.ballast`),
   }
 }
 

@@ -267,9 +267,11 @@ export class Board {
       },
       isBusy: () => this.#node.isBusy(),
       backUp: () => effect('back up', () => {}),
+      hasOtherJournal: () => false,
       restore: () => effect('restore', () => {}),
       health: () => Promise.resolve(this.#healthNow()),
       tidy: () => effect('tidy', () => {}),
+      makeRoom() {},
     }
   }
 

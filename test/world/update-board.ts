@@ -1,4 +1,4 @@
-import { IDLE, type UpdateState } from '../../edge/update/files.ts'
+import { COPY, IDLE, type UpdateState } from '../../edge/update/files.ts'
 import type { UpdaterWorld } from '../../edge/update/updater.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import type { Clock } from '../../protocol/model/runtime.ts'
@@ -105,9 +105,11 @@ export function updateBoard({
     },
     isBusy: () => disk.orders > 0 && (disk.orders -= 1) > 0,
     backUp: () => effect(() => (disk.copy = disk.journal)),
+    hasOtherJournal: () => disk.copy !== undefined && disk.copy !== disk.journal,
     restore: () =>
       effect(() => {
-        if (disk.copy !== undefined && disk.copy !== disk.journal) disk.journal = disk.copy
+        disk.journal = disk.copy ?? disk.journal
+        disk.copy = undefined
       }),
     health: async () => {
       const version = running
@@ -117,7 +119,12 @@ export function updateBoard({
         return { version, problem: undefined, silent: ['old', 'front'] }
       return newVersion === 'crashes' ? undefined : { version, problem: newVersion, silent: [] }
     },
-    tidy: () => effect(() => {}),
+    tidy: (kept) =>
+      effect(() => {
+        for (const version of disk.installed) if (!kept.includes(version)) disk.installed.delete(version)
+        if (!kept.includes(COPY)) disk.copy = undefined
+      }),
+    makeRoom: () => effect(() => {}),
   }
   return {
     disk,
@@ -127,6 +134,8 @@ export function updateBoard({
     effects: () => effects,
     serves: () => runs,
     linked,
+    /** The power fails before the effect of this number from now on. */
+    cutAt: (number: number) => (cutAt = effects + number),
     /** The power has failed: nothing runs. */
     cut: () => (runs = false),
     /** The power returns: systemd starts the service and the updater. */

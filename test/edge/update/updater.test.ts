@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
 import { UpdateState } from '../../../edge/update/files.ts'
+import { Progress } from '../../../edge/update/progress.ts'
 import { RefusedRelease, update } from '../../../edge/update/updater.ts'
 import { systemWorld } from '../../../edge/update/world.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
@@ -194,12 +195,91 @@ test('a hub that cannot write its state serves, and no later attempt stops it', 
   expect(hub.disk.link).toBe(NEW)
 })
 
+test('a version that fills the disk and never becomes ready is given up, and is not tried again', async () => {
+  const hub = updateBoard({ newVersion: 'never becomes ready', changesJournal: true })
+  const { state, service } = hub.world
+  const [write, start] = [state.write.bind(state), service.start.bind(service)]
+  service.start = async () => {
+    await start()
+    if (hub.linked() === NEW) state.write = full
+  }
+  const progress = new Progress(hub.world)
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    await update(hub.world, updaterSettings, progress).catch(() => {})
+    expect([hub.linked(), hub.serves(), hub.ran]).toEqual([OLD, true, [NEW, OLD]])
+  }
+  state.write = write
+  await update(hub.world, updaterSettings, progress)
+  const last = { release: releaseOf(NEW), error: 'never becomes ready' }
+  expect(hub.disk).toMatchObject({ link: null, journal: 1, state: { now: { step: 'idle' }, last } })
+})
+
+test('a power failure before any effect of a return on a full disk leaves a hub that serves its former version', async () => {
+  for (let cutAt = 1, isCut = true; isCut; cutAt += 1) {
+    const hub = updateBoard({ newVersion: 'never becomes ready', changesJournal: true })
+    hub.disk.state = {
+      now: { step: 'confirming', to: releaseOf(NEW), from: null, starts: 0, absent: [] },
+      last: null,
+    }
+    Object.assign(hub.disk, { link: NEW, copy: 1 })
+    hub.boot()
+    const write = hub.world.state.write.bind(hub.world.state)
+    hub.world.state.write = full
+    hub.cutAt(cutAt)
+    isCut = await update(hub.world, updaterSettings).then(
+      () => false,
+      (error: unknown) => error instanceof PowerCut,
+    )
+    hub.boot()
+    await update(hub.world, updaterSettings).catch(() => {})
+    expect({ cutAt, link: hub.linked(), serves: hub.serves() }).toEqual({ cutAt, link: OLD, serves: true })
+    hub.disk.desired = null
+    hub.world.state.write = write
+    await update(hub.world, updaterSettings)
+    expect([hub.serves(), hub.disk.state.now.step]).toEqual([true, 'idle'])
+  }
+})
+
+test.each(['withdrawn', 'refused', 'given up'] as const)(
+  'a release that is %s leaves nothing on the disk',
+  async (fate) => {
+    const hub = updateBoard({ newVersion: fate === 'given up' ? 'crashes' : 'healthy' })
+    if (fate === 'withdrawn') {
+      const busy = [true, true]
+      hub.world.isBusy = () => {
+        if (busy.pop() === undefined) hub.disk.desired = null
+        return true
+      }
+    }
+    if (fate === 'refused')
+      hub.world.install = ({ version }) => {
+        hub.disk.installed.add(version)
+        return Promise.reject(new RefusedRelease('expired'))
+      }
+    await update(hub.world, updaterSettings).catch(() => {})
+    expect([...hub.disk.installed]).toEqual([])
+  },
+)
+
+test('a download begins after all versions that the hub does not need are removed', async () => {
+  const hub = updateBoard()
+  hub.disk.link = OLD
+  for (const version of [OLD, '2026.1.1+9']) hub.disk.installed.add(version)
+  const install = hub.world.install.bind(hub.world)
+  hub.world.install = (release) => {
+    expect([...hub.disk.installed]).toEqual([OLD])
+    return install(release)
+  }
+  await update(hub.world, updaterSettings)
+  expect([...hub.disk.installed]).toEqual([OLD, NEW])
+})
+
 test.each(['waiting', 'confirming'] as const)(
   'the updater starts a stopped service before it writes its state: %s',
   async (step) => {
     const hub = updateBoard()
     const isSwitched = step === 'confirming'
-    const now = { step, to: releaseOf(NEW), from: null, starts: 0, absent: [] }
+    const now = { step, to: releaseOf(NEW), from: null, starts: 0, absent: ['old'] }
     hub.disk.state = { now, last: null }
     hub.disk.link = isSwitched ? NEW : null
     await hub.world.service.stop()
