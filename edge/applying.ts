@@ -26,7 +26,8 @@ const SETTLE_MS = 30_000
 
 /**
  * Applies the desired state (MQTT SPEC §12). A version that waits is tried by the next process, which begins when no order is in
- * progress, nothing moves and the controllers of this one have had time to connect. A version on trial is confirmed when the hub is ready, welcomed by the cloud, and connected to its controllers.
+ * progress, nothing moves and the controllers of this one have had time to connect. A version on trial is confirmed when the hub
+ * is ready, welcomed by the cloud, and connected to its controllers.
  * After `confirmMs` without it the hub restarts with the former version.
  */
 export function startApplying(options: ApplyingOptions): Cancel {

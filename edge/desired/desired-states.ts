@@ -147,7 +147,7 @@ export class DesiredStates {
       try {
         this.#update = readJson(this.#updates.state, UpdateState) ?? IDLE
       } catch {
-        // The file is of another version, or the card fails.
+        // The card fails.
       }
     })
   }

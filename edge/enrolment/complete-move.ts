@@ -91,9 +91,9 @@ function complete(place: HubPlace, { now, log, starts }: { now: number; log: Log
   const { fridges } = createLayout(HardwareDescription.parse(answer.hardware))
   const numbers = fridges.map(({ number }) => number)
   carryOverInTime(former, starts, { path: store, hubId: answer.hub_id, fridges: numbers, log })
-  // The former cloud wants a release there. The root stays: only that root can sign the next one.
-  const { desired, root } = updateFiles(store)
-  files.rmSync(desired, { force: true })
+  // The former cloud wants a release there, and has its own list. The root stays: only that root can sign the next one.
+  const { desired, root, list } = updateFiles(store)
+  for (const path of [desired, ...list]) files.rmSync(path, { force: true })
   const own = textIfThere(root)
   keepForFarewell(store, former_hub_id, log)
   install(place, found.key, { ...answer, ...(own !== undefined && { update_root: own }) }, former_hub_id)

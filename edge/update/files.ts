@@ -1,8 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
+import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import type { UpdateReport } from '../../protocol/mqtt/session.ts'
+import { textIfThere } from '../is-there.ts'
 
 /** The files of updates, beside the journal. */
 export const updateFiles = (store: string) => {
@@ -18,8 +19,10 @@ export const updateFiles = (store: string) => {
     releases: at('releases'),
     /** Firmware of controllers that a person has put here, beside that of the package. */
     firmware: at('firmware'),
-    /** The verified list of releases. */
+    /** The verified root and list of releases. */
     metadata: at('releases/metadata'),
+    /** The list alone: another cell has its own, with lower numbers. */
+    list: ['timestamp', 'snapshot', 'targets'].map((name) => at(`releases/metadata/${name}.json`)),
   }
 }
 
@@ -79,16 +82,20 @@ export type UpdateState = z.infer<typeof UpdateState>
 
 export const IDLE: UpdateState = { now: { step: 'idle' }, last: null }
 
-/** The content of a JSON file; undefined if it is absent. Throws if the content does not conform. */
-export function readJson<S extends z.ZodType>(path: string, schema: S): z.infer<S> | undefined {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-  return schema.parse(JSON.parse(text))
+/**
+ * The content of a JSON file. A damaged file counts as absent (undefined), because it must not end all updates and moves. Throws
+ * if the file cannot be read.
+ */
+export function readJson<S extends z.ZodType>(
+  path: string,
+  schema: S,
+  onDamage: () => void = () => {},
+): z.infer<S> | undefined {
+  const text = textIfThere(path)
+  if (text === undefined) return undefined
+  const { success, data } = schema.safeParse(parseMessage(text))
+  if (!success) onDamage()
+  return data
 }
 
 /** The hub's report about its update. */

@@ -34,6 +34,10 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
       return null
     }
   }
+  function forgetDamaged(): void {
+    log.error({ path: files.state }, 'the progress of the updater is damaged: no update counts as begun')
+    rmSync(files.state, { force: true })
+  }
   const hasOtherJournal = (): boolean => existsSync(copy) && versionOf(copy) !== versionOf(store)
   return {
     clock,
@@ -42,7 +46,8 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
     // The updater is a part of the Debian package, and has its version.
     running: () => linked() ?? PRODUCT_VERSION,
     state: {
-      read: () => readJson(files.state, UpdateState) ?? IDLE,
+      // The link shows which version runs.
+      read: () => readJson(files.state, UpdateState, forgetDamaged) ?? IDLE,
       write: (state) => replaceText(files.state, `${JSON.stringify(state)}\n`),
     },
     async install(release) {

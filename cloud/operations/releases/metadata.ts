@@ -103,7 +103,8 @@ export function signMetadata(
       ? undefined
       : Metadata.fromJSON(MetadataKind.Targets, JSON.parse(published.list) as never)
   if (list) former!.verifyDelegate(MetadataKind.Targets, list)
-  const version = (list?.signed.version ?? 0) + 1
+  // Hubs refuse a lower number than they have verified. The time is above each number that a newer database than this one has used.
+  const version = Math.max((list?.signed.version ?? 0) + 1, Math.floor(now / 1000))
   const expires = after(now, LIST_MS)
   const kept = Object.entries(list?.signed.targets ?? {}).filter(([path]) => !remove.includes(path))
   const targets = new Targets({ specVersion, version, expires, targets: Object.fromEntries(kept) })

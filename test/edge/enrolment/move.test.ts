@@ -24,6 +24,7 @@ const inNextCell = {
   release: undefined,
   token: undefined,
   metadata: 'verified with the root',
+  list: undefined,
   journal: [true, true],
   next: undefined,
   moving: undefined,

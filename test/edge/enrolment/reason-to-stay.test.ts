@@ -28,6 +28,8 @@ test('a hub stays during an update, during a trial of settings, with a broker or
   const to = { version: '1.2.3', rollout: uuid(1), url: 'https://shop.example/1.2.3', sha256: 'a'.repeat(64) }
   writeFileSync(updateFiles(store).state, JSON.stringify({ now: { step: 'waiting', to }, last: null }))
   expect(reasonToStay(leaving)).toBe('an update is in progress')
+  writeFileSync(updateFiles(store).state, '\0\0\0')
+  expect(reasonToStay(leaving)).toBeUndefined()
 })
 
 test('a hub does not leave before the cloud has confirmed all its reports', () => {

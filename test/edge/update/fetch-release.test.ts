@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { makeKeys, signMetadata, type ListChange } from '../../../cloud/operations/releases/metadata.ts'
+import { updateFiles } from '../../../edge/update/files.ts'
 import { fetchRelease } from '../../../edge/update/fetch-release.ts'
 import { RefusedRelease } from '../../../edge/update/updater.ts'
 import { processor, tarballOf } from '../../support/release.ts'
@@ -81,6 +82,9 @@ async function world() {
       served.set(`/files/${fileOf(version)}`, content)
       return new Map(served)
     },
+    backUp: () => published,
+    /** The cloud's database is from an earlier time, or another cell has another database. */
+    restore: (backup: typeof published) => (published = backup),
     remove: (version: string) => publish({ remove: [fileOf(version)] }),
     keys: () => keys,
     /** Publishes a root with other keys, which the former root key has signed. */
@@ -121,6 +125,32 @@ test('a hub follows a new root that the former root key signed, and refuses the 
   const { '1.root.json': _root, ...forged } = signMetadata(by, undefined, { add: file }, now)
   for (const [name, text] of Object.entries(forged)) served.set(`/metadata/${name}`, Buffer.from(text))
   await expect(fetch('2026.5.1+3')).rejects.toBeInstanceOf(RefusedRelease)
+})
+
+test('a hub installs a release that a restored cloud adds, although the hub has verified a later list', async () => {
+  const { add, fetch, installed, backUp, restore } = await world()
+  add(V1, { at: now - 20_000 })
+  const backup = backUp()
+  add(V2, { at: now - 10_000 })
+  await fetch(V2)
+  restore(backup)
+  add('2026.5.1+3')
+  await fetch('2026.5.1+3')
+  expect(installed('2026.5.1+3')).toBe(true)
+})
+
+test('a hub that has moved to another cell with the same keys installs a release from an earlier list', async () => {
+  const { add, fetch, installed, restore, releases } = await world()
+  add(V1, { at: now - 20_000 })
+  await fetch(V1)
+  const { list } = updateFiles(join(releases, '../hub.sqlite'))
+  expect(list.every((path) => existsSync(path))).toBe(true)
+  restore(undefined)
+  add(V2, { at: now - 30_000 })
+  await expect(fetch(V2)).rejects.toThrow(RefusedRelease)
+  for (const path of list) rmSync(path)
+  await fetch(V2)
+  expect(installed(V2)).toBe(true)
 })
 
 test('a hub does not install a release that was removed from the list', async () => {

@@ -54,7 +54,9 @@ export function board({ isOrdered = true } = {}) {
   const paths = enrolmentFiles(store)
   const updates = updateFiles(store)
   mkdirSync(updates.metadata, { recursive: true })
-  const metadata = join(updates.metadata, 'root.json')
+  const [metadata, timestamp] = ['root.json', 'timestamp.json'].map((name) =>
+    join(updates.metadata, name),
+  ) as [string, string]
   const former = {
     [paths.enrolment]: '{"hub_id":1,"mqtt_url":"mqtts://c0.example:8883"}',
     [paths.key]: 'the key',
@@ -68,6 +70,7 @@ export function board({ isOrdered = true } = {}) {
     ...(isOrdered && { [paths.moving]: JSON.stringify(next) }),
     [paths.next]: JSON.stringify(next),
     [metadata]: 'verified with the root',
+    [timestamp]: 'the list of the former cell',
   }
   for (const [path, text] of Object.entries(former)) writeFileSync(path, text)
   const read = (path: string): string | undefined =>
@@ -106,6 +109,7 @@ export function board({ isOrdered = true } = {}) {
       root: read(updates.root),
       release: read(updates.desired),
       metadata: read(metadata),
+      list: read(timestamp),
       token: read(`${store}.token`),
       journal: [existsSync(store), existsSync(`${store}.former`)],
       next: read(paths.next),
