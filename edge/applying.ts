@@ -54,7 +54,7 @@ export function startApplying(options: ApplyingOptions): Cancel {
         desired.fail(problem)
         restart()
       }
-    } else if (desired.isWaiting() && hub()?.core.isIdle() === true) {
+    } else if (desired.isWaiting() && mayStop(options)) {
       const isSettled = passedMs >= SETTLE_MS || absentOf(options).length === 0
       if (!isSettled || !begin(options)) return
       cancel()
@@ -62,6 +62,12 @@ export function startApplying(options: ApplyingOptions): Cancel {
     }
   })
   return cancel
+}
+
+/** A version that an update tries must not change at the same time. */
+const mayStop = ({ hub, desired }: ApplyingOptions): boolean => {
+  const opened = hub()
+  return opened !== undefined && opened.core.reasonToWait() === undefined && !desired.isUpdating()
 }
 
 /** The controllers that are not connected. */

@@ -205,6 +205,11 @@ export class Resident {
     })
   }
 
+  #reasonToWait(): string | undefined {
+    if (this.#options.desired.trial()) return 'settings or a hardware description are being tried'
+    return this.core()?.reasonToWait()
+  }
+
   /** Switches the local API to the hub or to its stand-in. */
   #serve(serving: Serving): void {
     // Created at the first start, and read again after each failure, because it is on the same card.
@@ -217,6 +222,8 @@ export class Resident {
       version: PRODUCT_VERSION,
       links: () => serving.controllers.links(),
       storage: () => this.#fault(),
+      reasonToWait: () => this.#reasonToWait(),
+      cloudTime: () => this.cloudTime().certain,
       load: () =>
         loadLocalApi(this.#options, {
           serving,

@@ -22,7 +22,7 @@ import { healthOf, watchHealth, type HealthWatch } from './health.ts'
 import { checkUpdates, endAlarmsOfAbsent, startHousekeeping, noteEnd, noteStart } from './housekeeping.ts'
 import type { HubCore } from './hub-core.ts'
 import { createLayout } from './layout.ts'
-import { reasonToStay } from './leaving.ts'
+import { reasonToStay, reasonToWait } from './leaving.ts'
 import { createLedger } from './ledger.ts'
 import { giveUpMoved } from './operations/outcomes.ts'
 import { reportAgain } from './recovery/orders.ts'
@@ -100,7 +100,7 @@ export function createCore(options: CoreOptions): HubCore {
     health: () => healthOf(context),
     noteStall: () => health.check(),
     noteDesired: () => actor.handleUnrepeated(() => checkUpdates(context)),
-    isIdle: () => isIdle(context),
+    reasonToWait: () => reasonToWait(context),
     reasonToStay: () => reasonToStay(context),
     readings: () => readingsOfFridges(context),
     quietMs: () => actor.quietMs(),
@@ -113,11 +113,6 @@ export function createCore(options: CoreOptions): HubCore {
     acceptance,
   }
 }
-
-/** A motion of a controller that does not answer may never end: the next description may replace the controller. */
-const isIdle = ({ state, devices }: Context): boolean =>
-  state.orders.unfinished().length === 0 &&
-  !state.operations.open().some(({ controller }) => devices.isUp(controller))
 
 /** Actions of people at the hub, and the data of the hub's page. */
 function atTheHub(context: Context) {

@@ -87,8 +87,8 @@ export interface HubCore {
   noteStall(): void
   /** A version of the desired state was confirmed: an alarm about an earlier one is over. */
   noteDesired(): void
-  /** No order is in progress, and no connected controller moves anything. */
-  isIdle(): boolean
+  /** Why the service must not stop now, as a sentence: an order, a motion, or a controller's firmware. Undefined if it may. */
+  reasonToWait(): string | undefined
   /** Why the hub must not begin a new journal now, as a sentence; undefined if it may. */
   reasonToStay(): string | undefined
   /** Each fridge's reading and its age. */

@@ -1,14 +1,14 @@
 import { locationKey } from '../../protocol/model/location.ts'
 import { isBusy, viewBins } from './bins/bin.ts'
 import type { Context } from './context.ts'
-import { isUpdating } from './firmware-step.ts'
+import { isTaking, isUpdating } from './firmware-step.ts'
 
 /**
  * Why this hub must not begin a new journal now, as a sentence; undefined if it may. A hub that moves to another cell begins one,
  * which contains none of these facts.
  */
 export function reasonToStay(context: Context): string | undefined {
-  for (const reason of [orders, motions, bins, rows, heldByPerson, fridges, technician]) {
+  for (const reason of [reasonToWait, maintenance, motions, bins, rows, heldByPerson, fridges, technician]) {
     const found = reason(context)
     if (found !== undefined) return found
   }
@@ -17,9 +17,16 @@ export function reasonToStay(context: Context): string | undefined {
 
 type Reason = (context: Context) => string | undefined
 
-const orders: Reason = ({ state }) => {
+/** A motion of a controller that does not answer may never end: the next description or release may repair it. */
+export const reasonToWait: Reason = ({ state, devices, cycling, firmware }) => {
   const [order] = state.orders.unfinished()
   if (order) return `order ${order.order_number} is in progress`
+  const isMoving = state.operations.open().some(({ controller }) => devices.isUp(controller))
+  if (isMoving || cycling.size > 0) return 'something moves'
+  return [...firmware.values()].some(isTaking) ? 'the firmware of a controller is being updated' : undefined
+}
+
+const maintenance: Reason = ({ state }) => {
   const config = state.facts.config()
   return !config || config.accepting_orders ? 'the hub takes orders: maintenance must be on' : undefined
 }

@@ -18,11 +18,13 @@ const Versions = z.object({
   applied: DesiredState.nullable(),
   /** Received, and not tried yet: an order is in progress. */
   waiting: DesiredState.optional(),
-  /** In use until it is confirmed. One process tries a version: the next start leaves it. */
+  /** In use until it is confirmed. One process tries a version: the next start leaves it, except after one orderly end. */
   trial: z
     .object({
       desired: DesiredState,
       isStarted: z.boolean(),
+      /** An orderly end of the service has interrupted it once. */
+      isRepeated: z.boolean().optional(),
       /** Controllers that did not answer before the trial, which need not answer in it. */
       absent: z.array(z.string()),
     })
@@ -81,6 +83,18 @@ export class DesiredStates {
     const trial = this.#versions?.trial
     if (trial?.isStarted) this.fail('the service ended before it could confirm the version')
     else if (trial) this.#attempt({ ...this.#versions!, trial: { ...trial, isStarted: true } })
+  }
+
+  /** The service ends in an orderly way, for example because the board restarts: the next start repeats the trial once. */
+  interrupt(): void {
+    const trial = this.#versions?.trial
+    if (trial?.isStarted && !trial.isRepeated)
+      this.#attempt({ ...this.#versions!, trial: { ...trial, isStarted: false, isRepeated: true } })
+  }
+
+  /** The updater switches to another release, tries it, or returns. */
+  isUpdating(): boolean {
+    return ['switching', 'confirming', 'returning'].includes(this.#update.now.step)
   }
 
   /** The cloud's snapshot must bring the desired state. */

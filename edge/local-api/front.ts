@@ -14,6 +14,10 @@ export interface FrontOptions {
   /** Version of the service. */
   version?: string
   links?: () => readonly { controller: string; up: boolean }[]
+  /** Why the service must not stop now, as a sentence. */
+  reasonToWait?: () => string | undefined
+  /** The cloud's time if it is certain. */
+  cloudTime?: () => number | undefined
   /** Why the hub cannot use its storage; undefined if it works. */
   storage?: () => StorageFault | undefined
   /** Creates the rest of the local API; called at its first request. */
@@ -25,7 +29,7 @@ export interface FrontOptions {
  * request, which on most days never comes: its web framework takes a tenth of the hub's memory.
  */
 export function createFront(options: FrontOptions): RequestListener {
-  const { hubId, probes, sync, version, links, storage, load } = options
+  const { hubId, probes, sync, version, links, storage, reasonToWait, cloudTime, load } = options
   let rest: Promise<RequestListener> | undefined
   return (request, response) => {
     if (request.method === 'GET' && request.url === '/health') {
@@ -40,6 +44,8 @@ export function createFront(options: FrontOptions): RequestListener {
         sync: { phase, heard_ms_ago: receivedMsAgo, reason },
         version,
         silent_controllers: links?.().flatMap(({ controller, up }) => (up ? [] : [controller])),
+        ...(reasonToWait && { reason_to_wait: reasonToWait() ?? null }),
+        ...(cloudTime && { cloud_time: cloudTime() ?? null }),
         ...(fault && {
           storage: {
             ...fault,

@@ -15,7 +15,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { BaseFetcher, Updater, type TargetFile, type UpdaterOptions } from 'tuf-js'
-import { DownloadHTTPError, DownloadLengthMismatchError } from 'tuf-js/dist/error.js'
+import { DownloadHTTPError, DownloadLengthMismatchError, ExpiredMetadataError } from 'tuf-js/dist/error.js'
 import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
 import { copyDurably } from './durable.ts'
 import { partOf, tarballOf } from './files.ts'
@@ -28,6 +28,8 @@ export interface FetchOptions {
   root: string
   /** Node's name of the processor. */
   arch: string
+  /** The time that the hub's service knows from the cloud. Undefined: the clock of the board counts, which may be wrong. */
+  provenNow?: number | undefined
 }
 
 /** Maximum time of the download of one metadata file. */
@@ -44,7 +46,7 @@ const SPACE = 5
  */
 export async function fetchRelease(
   { version, url }: DesiredRelease,
-  { releases, root, arch }: FetchOptions,
+  { releases, root, arch, provenNow }: FetchOptions,
 ): Promise<void> {
   const metadata = join(releases, 'metadata')
   mkdirSync(metadata, { recursive: true, mode: 0o700 })
@@ -54,7 +56,7 @@ export async function fetchRelease(
   // A power failure can tear the root that tuf-js stores. The list then leads again from the trusted root to the present one.
   if (!isWhole(stored)) copyDurably(root, stored)
   const file = tarballOf(version, arch)
-  const options = { metadataDir: metadata, metadataBaseUrl: `${url}/metadata` }
+  const options = { metadataDir: metadata, metadataBaseUrl: `${url}/metadata`, provenNow }
   const target = await findTarget(options, file)
   if (!target) throw new RefusedRelease(`the signed list of releases does not contain ${file}`)
   const folder = join(releases, version)
@@ -62,7 +64,7 @@ export async function fetchRelease(
   const { bavail, bsize } = statfsSync(releases)
   const needed = target.length * SPACE
   if (bavail * bsize < needed)
-    throw new RefusedRelease(
+    throw new Error(
       `the release needs ${megabytes(needed)} MB of the disk, and ${megabytes(bavail * bsize)} MB are free`,
     )
   const part = join(releases, partOf(version, arch))
@@ -83,7 +85,7 @@ function isWhole(path: string): boolean {
   }
 }
 
-type ListOptions = Pick<UpdaterOptions, 'metadataDir' | 'metadataBaseUrl'>
+type ListOptions = Pick<UpdaterOptions, 'metadataDir' | 'metadataBaseUrl'> & Pick<FetchOptions, 'provenNow'>
 
 /** The entry of a file in the signed list. A second attempt precedes a refusal: a new release can replace the list at any time. */
 async function findTarget(
@@ -94,12 +96,17 @@ async function findTarget(
   const fetcher = new MetadataFetcher()
   try {
     const updater = new Updater({ ...options, fetcher })
+    const { provenNow } = options
+    // tuf-js has no option for its time, which its store reads once.
+    if (provenNow !== undefined)
+      Object.assign(Reflect.get(updater, 'trustedSet') as object, { referenceTime: new Date(provenNow) })
     await updater.refresh()
     return await updater.getTargetInfo(file)
   } catch (error) {
     const { message, constructor } = error as Error
     const reason = `the list of releases at ${options.metadataBaseUrl}: ${message}`
-    if (fetcher.hasFailed || isUnreachable.test(constructor.name) || isUnsaved.test(message))
+    const isClockWrong = error instanceof ExpiredMetadataError && options.provenNow === undefined
+    if (fetcher.hasFailed || isClockWrong || isUnreachable.test(constructor.name) || isUnsaved.test(message))
       throw new Error(reason, { cause: error })
     if (isSecond) throw new RefusedRelease(reason)
     return findTarget(options, file, true)
@@ -134,7 +141,10 @@ const isUnreachable = /^(DownloadHTTPError|DOMException|TypeError|Error)$/
 /** The disk is full or fails. tuf-js puts this error into the text of another one. */
 const isUnsaved = /Failed to persist metadata/
 
-/** Downloads a file, continues an earlier download, and verifies the result. A wrong file is removed. */
+/**
+ * Downloads a file, continues an earlier download, and verifies the result. A wrong file is removed, and only a whole fresh download
+ * refuses the release: a power failure can damage the earlier part.
+ */
 async function download(address: string, part: string, target: TargetFile): Promise<void> {
   const had = existsSync(part) ? statSync(part).size : 0
   if (had < target.length) {
@@ -163,6 +173,7 @@ async function download(address: string, part: string, target: TargetFile): Prom
     await target.verify(createReadStream(part))
   } catch (error) {
     rmSync(part)
+    if (had > 0) return download(address, part, target)
     throw new RefusedRelease(`${address} is not the signed file: ${(error as Error).message}`)
   }
 }

@@ -51,7 +51,9 @@ const { version: Version } = DesiredRelease.shape
  */
 const Step = z.discriminatedUnion('step', [
   z.object({ step: z.literal('idle') }),
-  z.object({ step: z.enum(['downloading', 'waiting']), to: DesiredRelease }),
+  /** `problem`: why the last attempt did not work. */
+  z.object({ step: z.literal('downloading'), to: DesiredRelease, problem: z.string().optional() }),
+  z.object({ step: z.literal('waiting'), to: DesiredRelease }),
   /** The service is stopped, and its journal is copied. The link is unchanged. */
   z.object({ step: z.literal('switching'), to: DesiredRelease, from: Version.nullable() }),
   z.object({
@@ -104,7 +106,8 @@ export function reportOf({ now, last }: UpdateState): UpdateReport | null {
     const { version, rollout } = now.to
     const isSwitched = now.step === 'confirming' || now.step === 'returning'
     const state = isSwitched ? 'confirming' : now.step === 'switching' ? 'waiting' : now.step
-    return { version, rollout, state }
+    const error = now.step === 'downloading' ? now.problem : undefined
+    return { version, rollout, state, ...(error !== undefined && { error }) }
   }
   if (!last) return null
   const { release, error } = last

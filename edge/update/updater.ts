@@ -20,8 +20,8 @@ export interface UpdaterWorld {
   linked(): string | null
   link(version: string | null): void
   service: { stop(): Promise<void>; start(): Promise<void> }
-  /** Whether an order is in progress. */
-  isBusy(): boolean
+  /** Whether the service must not stop: an order, a motion, a controller's firmware or a trial is in progress. */
+  isBusy(): boolean | Promise<boolean>
   /** Copies the journal of the stopped service. Throws `RefusedRelease` if that is impossible. */
   backUp(): void
   /** Whether there is a copy of the journal, and the present journal has another schema. */
@@ -54,8 +54,8 @@ export interface UpdaterSettings {
 }
 
 /**
- * The release has a wrong signature, is expired, older or damaged, or the disk lacks the space for it. A repetition does not
- * help.
+ * The release has a wrong signature, is expired, older or damaged. A repetition does not help. Faults of this machine are other
+ * errors: its clock, its disk, an earlier part of the download.
  */
 export class RefusedRelease extends Error {}
 
@@ -84,8 +84,10 @@ export async function update(
   try {
     await world.install(to)
   } catch (error) {
+    const { message } = error as Error
     if (error instanceof RefusedRelease)
-      conclude(world, progress, { to, from: world.linked(), error: error.message })
+      conclude(world, progress, { to, from: world.linked(), error: message })
+    else progress.note({ now: { step: 'downloading', to, problem: message.slice(0, MAX_ERROR) }, last })
     throw error
   }
   progress.begin({ now: { step: 'waiting', to }, last })
@@ -151,10 +153,10 @@ async function stopWhenIdle(
 ): Promise<readonly string[] | undefined> {
   for (;;) {
     if (world.desired()?.rollout !== to.rollout) return undefined
-    if (!world.isBusy()) {
+    if (!(await world.isBusy())) {
       const before = await world.health()
       await world.service.stop()
-      if (!world.isBusy()) return before?.silent ?? []
+      if (!(await world.isBusy())) return before?.silent ?? []
       // An order arrived before the stop.
       await world.service.start()
     }

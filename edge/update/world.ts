@@ -54,7 +54,9 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
       const { fetchRelease } = await import('./fetch-release.ts')
       mkdirSync(files.releases, { recursive: true, mode: 0o700 })
       const root = update.root ?? files.root
-      await fetchRelease(release, { releases: files.releases, root, arch: process.arch })
+      const health = await readHealth(settings.local)
+      const provenNow = health?.cloud_time ?? undefined
+      await fetchRelease(release, { releases: files.releases, root, arch: process.arch, provenNow })
     },
     linked,
     link(version) {
@@ -70,7 +72,11 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
       stop: async () => void (await run('systemctl', ['stop', UNIT])),
       start: async () => void (await run('systemctl', ['start', '--no-block', UNIT])),
     },
-    isBusy: () => isBusy(store),
+    async isBusy() {
+      const health = await readHealth(settings.local)
+      // A silent service, and one of an earlier release, does not report a reason.
+      return health?.reason_to_wait === undefined ? isBusy(store) : health.reason_to_wait !== null
+    },
     backUp() {
       rmSync(copy, { force: true })
       if (!existsSync(store)) return
@@ -120,7 +126,7 @@ function versionOf(path: string): number | undefined {
   }
 }
 
-/** Whether an order is in progress, or the journal does not tell. An absent or damaged journal has none. */
+/** Whether the journal has an order in progress, or cannot be read. An absent or damaged journal has none. */
 function isBusy(store: string): boolean {
   if (!existsSync(store)) return false
   try {
@@ -136,21 +142,31 @@ const Health = z.object({
   version: z.string(),
   sync: z.object({ phase: z.string(), reason: z.string().nullish() }),
   silent_controllers: z.array(z.string()),
+  reason_to_wait: z.string().nullish(),
+  cloud_time: z.number().nullish(),
 })
+type Health = z.infer<typeof Health>
 
-async function healthOf(local: Settings['local']): Promise<ServiceHealth | undefined> {
+/** Undefined if the service does not answer. */
+async function readHealth(local: Settings['local']): Promise<Health | undefined> {
   try {
     const { body } = await callService(local, '/health')
-    const { failing, version, sync, silent_controllers: silent } = Health.parse(JSON.parse(body))
-    const isWelcomed = sync.phase === 'welcomed'
-    const problem =
-      failing.length > 0
-        ? `the service is not ready: ${failing.join(', ')}`
-        : isWelcomed
-          ? undefined
-          : `the cloud does not welcome the hub: ${sync.reason ?? sync.phase}`
-    return { version, problem, silent }
+    return Health.parse(JSON.parse(body))
   } catch {
     return undefined
   }
+}
+
+async function healthOf(local: Settings['local']): Promise<ServiceHealth | undefined> {
+  const health = await readHealth(local)
+  if (!health) return undefined
+  const { failing, version, sync, silent_controllers: silent } = health
+  const isWelcomed = sync.phase === 'welcomed'
+  const problem =
+    failing.length > 0
+      ? `the service is not ready: ${failing.join(', ')}`
+      : isWelcomed
+        ? undefined
+        : `the cloud does not welcome the hub: ${sync.reason ?? sync.phase}`
+  return { version, problem, silent }
 }

@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startApplying } from '../../edge/applying.ts'
 import { DesiredStates } from '../../edge/desired/desired-states.ts'
+import { updateFiles } from '../../edge/update/files.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { virtualClock } from '../world/clock.ts'
 import { Suspension } from '../world/suspension.ts'
@@ -29,7 +30,7 @@ function world() {
       confirmMs: 120_000,
       hub: () =>
         ({
-          core: { isIdle: () => hub.isIdle, noteDesired() {} },
+          core: { reasonToWait: () => (hub.isIdle ? undefined : 'something moves'), noteDesired() {} },
           sync: { state: () => ({ phase: hub.phase }) },
           controllers: {
             links: () => Object.entries(hub.up).map(([controller, up]) => ({ controller, up })),
@@ -43,6 +44,7 @@ function world() {
   desired!.offer({ version: 1, settings: {}, hardware: null })
   return {
     clock,
+    store: join(folder, 'hub.sqlite'),
     /** The process does not run for this time. */
     suspend: (ms: number): void => {
       suspension.begin()
@@ -74,6 +76,23 @@ test('a version waits until no order is in progress, and is confirmed by a hub t
   clock.advance(1000)
   expect(report()).toEqual({ applied: 2, failed: null })
   clock.advance(600_000)
+  expect(restarts()).toBe(1)
+})
+
+test('a version waits while an update tries its release', () => {
+  const { clock, store, restarts, offer } = world()
+  const to = {
+    version: '2026.4.1+1',
+    url: 'https://larder.example',
+    rollout: '019a0000-0000-7000-8000-000000000001',
+  }
+  const now = { step: 'confirming', to, from: null, starts: 0, absent: [] }
+  writeFileSync(updateFiles(store).state, JSON.stringify({ now, last: null }))
+  offer(2)
+  clock.advance(600_000)
+  expect(restarts()).toBe(0)
+  writeFileSync(updateFiles(store).state, JSON.stringify({ now: { step: 'idle' }, last: null }))
+  clock.advance(1000)
   expect(restarts()).toBe(1)
 })
 

@@ -164,7 +164,12 @@ function judge(
   if (isSilent) return { ...reported, state: 'skipped', error: 'offline', givenAt: null }
   // The hub has no updater, or its download never ends.
   if (reported.state !== 'waiting' && now - givenAt >= offlineMs)
-    return { ...reported, state: 'skipped', error: NO_PROGRESS, givenAt: null }
+    return {
+      ...reported,
+      state: 'skipped',
+      error: report?.error === undefined ? NO_PROGRESS : `${NO_PROGRESS}: ${report.error}`,
+      givenAt: null,
+    }
   return reported
 }
 
@@ -190,7 +195,9 @@ function vainWave(hubs: readonly RolloutHub[]): { wave: number; wasTried: boolea
   if (inWave.length === 0 || inWave.some(({ state }) => state === 'succeeded')) return undefined
   return {
     wave,
-    wasTried: inWave.some(({ state, error }) => state === 'rolled_back' || error === NO_PROGRESS),
+    wasTried: inWave.some(
+      ({ state, error }) => state === 'rolled_back' || error?.startsWith(NO_PROGRESS) === true,
+    ),
   }
 }
 

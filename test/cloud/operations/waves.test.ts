@@ -187,6 +187,12 @@ test('a hub that is offline for the whole time is skipped, and a hub that is sil
   expect(dead.changed).toMatchObject([{ state: 'skipped', error: 'no progress' }])
 })
 
+test('a hub that cannot download the release is skipped with the reason that it reports', () => {
+  const full = { ...report('downloading'), error: 'the disk is full' }
+  const { changed } = step([hub(1, 1, { givenAt: 0, report: full, lastHeardAt: offlineMs })], {}, offlineMs)
+  expect(changed).toMatchObject([{ state: 'skipped', error: 'no progress: the disk is full' }])
+})
+
 test('a connected hub that reports no result of its switch for the whole time has failed, and blocks no later rollout', () => {
   const now = 2 * offlineMs
   const stuck = (since: number) => ({ ...report('confirming'), since })

@@ -309,19 +309,19 @@ describe('a motion that was open when the hardware description changed', () => {
   })
 })
 
-test('a hub is not idle while a connected controller moves something', () => {
+test('the service waits with its stop while a connected controller moves something, and not for a silent controller', () => {
   const bench = TestHub.ready()
   bench.fault('slow_motion', 'bin-1')
   bench.command({ name: 'open_bin', bin: 1 })
   bench.run(100)
-  expect(bench.core.isIdle()).toBe(false)
+  expect(bench.core.reasonToWait()).toBe('something moves')
   bench.run(60_000)
-  expect(bench.core.isIdle()).toBe(true)
+  expect(bench.core.reasonToWait()).toBeUndefined()
   bench.command({ name: 'close_bin', bin: 1 })
   bench.run(100)
   bench.fault('silent_port', 'bins')
   bench.run(60_000)
-  expect(bench.core.isIdle()).toBe(true)
+  expect(bench.core.reasonToWait()).toBeUndefined()
 })
 
 test('a controller with an old last motion is not regarded as proof of a newer journal', () => {

@@ -114,6 +114,19 @@ test('after a crash or a power failure at any step a hub uses its confirmed vers
   )
 })
 
+test('an orderly end of the service repeats a trial once', () => {
+  const { start } = card()
+  start().offer(version(1))
+  const states = start()
+  states.offer(version(2))
+  states.begin([])
+  start().interrupt()
+  const second = start()
+  expect([second.trial()?.desired.version, second.failed()]).toEqual([2, null])
+  second.interrupt()
+  expect(start().failed()).toMatchObject({ version: 2 })
+})
+
 test('a hub without a trusted root of releases stores the root of its first release, and no later one', () => {
   const { start, store } = card()
   const files = updateFiles(store)

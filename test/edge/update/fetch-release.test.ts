@@ -5,9 +5,9 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { makeKeys, signMetadata, type ListChange } from '../../../cloud/operations/releases/metadata.ts'
-import { updateFiles } from '../../../edge/update/files.ts'
+import { partOf, updateFiles } from '../../../edge/update/files.ts'
 import { fetchRelease } from '../../../edge/update/fetch-release.ts'
 import { RefusedRelease } from '../../../edge/update/updater.ts'
 import { processor, tarballOf } from '../../support/release.ts'
@@ -92,10 +92,10 @@ async function world() {
       keys = makeKeys(now, keys)
       publish({})
     },
-    fetch: (version: string) =>
+    fetch: (version: string, provenNow: number | null = now) =>
       fetchRelease(
         { version, url, rollout: '019a0000-0000-7000-8000-000000000001' },
-        { releases, root, arch: process.arch },
+        { releases, root, arch: process.arch, provenNow: provenNow ?? undefined },
       ),
   }
 }
@@ -174,15 +174,44 @@ test('a download that was cut is continued from its last byte', async () => {
   expect(requests.at(-1)).toMatch(/ bytes=\d+-$/)
 })
 
-service('tmpfs')('a release that is too large for the disk is refused before its download', async () => {
-  const { add, fetch, releases, requests } = await world()
-  mkdirSync(releases)
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'larder-test', releases])
-  onTestFinished(() => void execFileSync('umount', ['-l', releases]))
-  add(V1, { files: { large: randomBytes(400_000).toString('hex') } })
-  await expect(fetch(V1)).rejects.toThrow(/needs \d+\.\d MB of the disk, and \d\.\d MB are free/)
-  expect(requests.filter((path) => path.includes('.tar.gz'))).toEqual([])
+test('a download with a damaged first part begins again at once, and is no refusal', async () => {
+  const { add, fetch, installed, cut, releases, requests } = await world()
+  add(V1)
+  cut(100)
+  await fetch(V1).catch(() => {})
+  writeFileSync(join(releases, partOf(V1)), Buffer.alloc(100))
+  cut(Infinity)
+  await fetch(V1)
+  expect(installed(V1)).toBe(true)
+  expect(requests.slice(-2)).toEqual([expect.stringMatching(/bytes=100-$/), expect.stringMatching(/gz $/)])
 })
+
+test('the proven time judges a list, and an expiry by the clock of the board alone is no refusal', async () => {
+  const { add, fetch, installed } = await world()
+  add(V1)
+  vi.useFakeTimers({ toFake: ['Date'], now: now + 2 * YEAR })
+  onTestFinished(() => void vi.useRealTimers())
+  const failure: unknown = await fetch(V1, null).catch((error: unknown) => error)
+  expect(String(failure)).toContain('expired')
+  expect(failure).not.toBeInstanceOf(RefusedRelease)
+  await fetch(V1, now)
+  expect(installed(V1)).toBe(true)
+})
+
+service('tmpfs')(
+  'a release that is too large for the disk is no refusal, and is not downloaded',
+  async () => {
+    const { add, fetch, releases, requests } = await world()
+    mkdirSync(releases)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'larder-test', releases])
+    onTestFinished(() => void execFileSync('umount', ['-l', releases]))
+    add(V1, { files: { large: randomBytes(400_000).toString('hex') } })
+    const failure: unknown = await fetch(V1).catch((error: unknown) => error)
+    expect(String(failure)).toMatch(/needs \d+\.\d MB of the disk, and \d\.\d MB are free/)
+    expect(failure).not.toBeInstanceOf(RefusedRelease)
+    expect(requests.filter((path) => path.includes('.tar.gz'))).toEqual([])
+  },
+)
 
 test.each(['', '{"signed": {"_type": "ro', '\0\0\0'])(
   'a hub whose stored root is %j after a power failure installs a release',

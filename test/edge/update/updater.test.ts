@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
-import { UpdateState } from '../../../edge/update/files.ts'
+import { reportOf, UpdateState } from '../../../edge/update/files.ts'
 import { Progress } from '../../../edge/update/progress.ts'
 import { RefusedRelease, update } from '../../../edge/update/updater.ts'
 import { systemWorld } from '../../../edge/update/world.ts'
@@ -134,7 +134,7 @@ test('a journal that cannot be copied leaves a hub that serves its former versio
   expect([hub.ran, hub.serves()]).toEqual([[OLD], true])
 })
 
-test('a download that fails leaves the running version untouched, and is tried again', async () => {
+test('a download that fails leaves the running version untouched, is reported with its reason, and is tried again', async () => {
   const hub = updateBoard()
   const isCut = [true, false]
   const work = hub.world.install.bind(hub.world)
@@ -142,6 +142,7 @@ test('a download that fails leaves the running version untouched, and is tried a
     isCut.shift() ? Promise.reject(new Error('the cloud is not reached')) : work(release)
   await expect(update(hub.world, updaterSettings)).rejects.toThrow('not reached')
   expect(hub.disk.link).toBe(null)
+  expect(reportOf(hub.disk.state)).toMatchObject({ state: 'downloading', error: 'the cloud is not reached' })
   await update(hub.world, updaterSettings)
   expect(hub.disk.link).toBe(NEW)
 })
@@ -319,12 +320,12 @@ const journals = [
     make: (path: string) => new Sqlite(path).exec('CREATE TABLE other (id INTEGER)').close(),
   },
 ]
-test.each(journals)('the updater reads $journal as a hub with orders: $isBusy', ({ make, isBusy }) => {
+test.each(journals)('the updater reads $journal as a hub with orders: $isBusy', async ({ make, isBusy }) => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-busy-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const store = join(folder, 'hub.sqlite')
   make(store)
-  expect(systemWorld({ store } as never, systemRuntime(), silentLog).isBusy()).toBe(isBusy)
+  expect(await systemWorld({ store } as never, systemRuntime(), silentLog).isBusy()).toBe(isBusy)
 })
 
 const outcomes = [

@@ -1,7 +1,10 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { createFront } from '../../../edge/local-api/front.ts'
 import { updateFiles } from '../../../edge/update/files.ts'
 import { update } from '../../../edge/update/updater.ts'
 import { systemWorld } from '../../../edge/update/world.ts'
@@ -26,3 +29,25 @@ test.each(['', '\0\0\0', '{"now":{"step":"wai', '{"now":{"step":"unknown"},"last
     expect(errors).toEqual([expect.stringContaining('is damaged')])
   },
 )
+
+test('the updater does not stop a service that reports a motion or a trial, although its journal has no order', async () => {
+  let reason: string | undefined = 'something moves'
+  const front = createFront({
+    hubId: 1,
+    probes: {},
+    sync: { state: () => ({ phase: 'welcomed', receivedMsAgo: 0 }) as never },
+    version: NEW,
+    links: () => [],
+    reasonToWait: () => reason,
+    load: () => Promise.reject(new Error('not needed')),
+  })
+  const server = createServer(front)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const settings = { store: '/nonexistent/hub.sqlite', local: { host: '127.0.0.1', port }, update: {} }
+  const world = systemWorld(settings as never, systemRuntime(), silentLog)
+  expect(await world.isBusy()).toBe(true)
+  reason = undefined
+  expect(await world.isBusy()).toBe(false)
+})
