@@ -173,7 +173,6 @@ async function run(config: EdgeConfig, desired: DesiredStates): Promise<void> {
       certificates.endFollowing()
       void metrics?.close()
       void listener.close()
-      desired.interrupt()
       resident.stop()
       gpio.close()
       log.flush()

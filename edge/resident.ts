@@ -109,6 +109,7 @@ export class Resident {
 
   stop(): void {
     this.#endApplying()
+    this.#options.desired.interrupt()
     this.#runner.stop()
   }
 

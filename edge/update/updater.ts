@@ -26,8 +26,11 @@ export interface UpdaterWorld {
   backUp(): void
   /** Whether there is a copy of the journal, and the present journal has another schema. */
   hasOtherJournal(): boolean
-  /** Puts the copy of the journal back, if the present journal has another schema. Needs no space. */
-  restore(): void
+  /**
+   * Puts the copy of the journal back, if the present journal has another schema. Needs no space. Returns the number of reports
+   * that the cloud had not confirmed, and that only the present journal contained.
+   */
+  restore(): number
   /** The health of the service; undefined if it does not answer. */
   health(): Promise<ServiceHealth | undefined>
   /** Removes all versions, their downloads, and the copy of the journal (`COPY`), except these. */
@@ -212,6 +215,7 @@ async function giveUp(world: UpdaterWorld, progress: Progress, failure: Failure)
   const { service, log } = world
   const { to, from, error } = failure
   log.error({ version: to.version, error }, 'the new version is given up, and the former one returns')
+  let lost = 0
   try {
     await service.stop()
     world.makeRoom()
@@ -220,11 +224,13 @@ async function giveUp(world: UpdaterWorld, progress: Progress, failure: Failure)
     world.link(from)
     // SQLite needs space to read a journal.
     world.tidy([from, COPY])
-    world.restore()
+    lost = world.restore()
   } finally {
     await service.start()
   }
-  conclude(world, progress, failure)
+  if (lost > 0) log.error({ lost }, 'reports of the version that was given up are lost')
+  const loss = lost > 0 ? `; ${lost} reports of this version are lost` : ''
+  conclude(world, progress, { to, from, error: error.slice(0, MAX_ERROR - loss.length) + loss })
 }
 
 /** Ends a failed update. What it leaves may take the space that the record of its end needs. */

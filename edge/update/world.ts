@@ -72,11 +72,7 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
       stop: async () => void (await run('systemctl', ['stop', UNIT])),
       start: async () => void (await run('systemctl', ['start', '--no-block', UNIT])),
     },
-    async isBusy() {
-      const health = await readHealth(settings.local)
-      // A silent service, and one of an earlier release, does not report a reason.
-      return health?.reason_to_wait === undefined ? isBusy(store) : health.reason_to_wait !== null
-    },
+    isBusy: () => isBusy(settings),
     backUp() {
       rmSync(copy, { force: true })
       if (!existsSync(store)) return
@@ -91,11 +87,13 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
     },
     hasOtherJournal,
     restore() {
-      if (!hasOtherJournal()) return
+      if (!hasOtherJournal()) return 0
+      const lost = lostReports(store, copy)
       for (const part of ['-wal', '-shm']) rmSync(store + part, { force: true })
       renameSync(copy, store)
       syncFolder(dirname(store))
       syncFolder(files.releases)
+      return lost
     },
     health: () => healthOf(settings.local),
     tidy(kept) {
@@ -126,8 +124,34 @@ function versionOf(path: string): number | undefined {
   }
 }
 
+/** The outbox deletes a report when the cloud has confirmed it. An unreadable journal counts as one without reports. */
+function lostReports(store: string, copy: string): number {
+  const query = `SELECT max(base, coalesce((SELECT max(seq) FROM outbox_ledger), 0))
+    FROM stream_positions WHERE stream = 'ledger'`
+  try {
+    const last = withJournal(copy, (db) => db.prepare<[], number>(query).pluck().get())
+    const after = 'SELECT count(*) FROM outbox_ledger WHERE seq > ?'
+    return (
+      withJournal(store, (db) =>
+        db
+          .prepare<[number], number>(after)
+          .pluck()
+          .get(last ?? 0),
+      ) ?? 0
+    )
+  } catch {
+    return 0
+  }
+}
+
+async function isBusy({ local, store }: Settings): Promise<boolean> {
+  const health = await readHealth(local)
+  // A silent service, and one of an earlier release, does not report a reason.
+  return health?.reason_to_wait === undefined ? hasOrders(store) : health.reason_to_wait !== null
+}
+
 /** Whether the journal has an order in progress, or cannot be read. An absent or damaged journal has none. */
-function isBusy(store: string): boolean {
+function hasOrders(store: string): boolean {
   if (!existsSync(store)) return false
   try {
     const query = 'SELECT 1 FROM orders WHERE ended_at IS NULL LIMIT 1'

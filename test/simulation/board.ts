@@ -268,7 +268,7 @@ export class Board {
       isBusy: () => this.#node.isBusy(),
       backUp: () => effect('back up', () => {}),
       hasOtherJournal: () => false,
-      restore: () => effect('restore', () => {}),
+      restore: () => effect('restore', () => 0),
       health: () => Promise.resolve(this.#healthNow()),
       tidy: () => effect('tidy', () => {}),
       makeRoom() {},

@@ -31,6 +31,8 @@ interface Disk {
   journal: number
   copy: number | undefined
   orders: number
+  /** Reports that only the journal of the new version contains. */
+  lost: number
 }
 
 interface BoardOptions {
@@ -57,6 +59,7 @@ export function updateBoard({
     journal: 1,
     copy: undefined,
     orders: 0,
+    lost: 0,
   }
   let effects = 0
   let runs = true
@@ -106,11 +109,13 @@ export function updateBoard({
     isBusy: () => disk.orders > 0 && (disk.orders -= 1) > 0,
     backUp: () => effect(() => (disk.copy = disk.journal)),
     hasOtherJournal: () => disk.copy !== undefined && disk.copy !== disk.journal,
-    restore: () =>
+    restore: () => {
       effect(() => {
         disk.journal = disk.copy ?? disk.journal
         disk.copy = undefined
-      }),
+      })
+      return disk.lost
+    },
     health: async () => {
       const version = running
       if (!runs) return undefined

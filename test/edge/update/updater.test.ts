@@ -134,6 +134,13 @@ test('a journal that cannot be copied leaves a hub that serves its former versio
   expect([hub.ran, hub.serves()]).toEqual([[OLD], true])
 })
 
+test('a version that is given up reports how many reports are lost with its journal', async () => {
+  const hub = updateBoard({ newVersion: 'never becomes ready', changesJournal: true })
+  hub.disk.lost = 2
+  await update(hub.world, updaterSettings)
+  expect(hub.disk.state.last?.error).toBe('never becomes ready; 2 reports of this version are lost')
+})
+
 test('a download that fails leaves the running version untouched, is reported with its reason, and is tried again', async () => {
   const hub = updateBoard()
   const isCut = [true, false]

@@ -1,13 +1,16 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { Sqlite } from '../../../edge/journal/sqlite-driver.ts'
+import { openStore } from '../../../edge/journal/store.ts'
 import { createFront } from '../../../edge/local-api/front.ts'
 import { updateFiles } from '../../../edge/update/files.ts'
 import { update } from '../../../edge/update/updater.ts'
 import { systemWorld } from '../../../edge/update/world.ts'
+import { noCheckpoint } from '../../../protocol/model/checkpoint.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { systemRuntime } from '../../../protocol/system-runtime.ts'
 import { NEW, updateBoard, updaterSettings } from '../../world/update-board.ts'
@@ -50,4 +53,28 @@ test('the updater does not stop a service that reports a motion or a trial, alth
   expect(await world.isBusy()).toBe(true)
   reason = undefined
   expect(await world.isBusy()).toBe(false)
+})
+
+test('the return of a journal counts the unconfirmed reports that only the other journal contains', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'larder-journal-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const store = join(folder, 'hub.sqlite')
+  mkdirSync(updateFiles(store).releases)
+  openStore({ path: store, hubId: 1, checkpoint: noCheckpoint, log: silentLog }).close()
+  const change = (sql: string): void => void new Sqlite(store).exec(sql).close()
+  const report = (seq: number): void =>
+    change(`INSERT INTO outbox_ledger (seq, tag, body) VALUES (${seq}, 7, '{"kind":"stock.counted"}')`)
+  change(
+    `INSERT OR REPLACE INTO stream_positions (stream, epoch, base, base_tag) VALUES ('ledger', 'e', 3, 7)`,
+  )
+  report(4)
+  const world = systemWorld({ store, update: {} } as never, systemRuntime(), silentLog)
+  world.backUp()
+  expect(world.restore()).toBe(0)
+  report(5)
+  report(6)
+  expect(world.restore()).toBe(0)
+  change('PRAGMA user_version = 9999')
+  expect(world.restore()).toBe(2)
+  expect(world.restore()).toBe(0)
 })
