@@ -92,7 +92,7 @@ const brokerAddress = (
   { MQTT_CERT: cert, MQTT_KEY: key }: Pems,
 ) => ({
   databaseUrl: config.databaseUrl,
-  passwordCheckMs: config.limits.gateway.passwordCheckMs,
+  limits: config.limits.gateway,
   host: MQTT_HOST,
   // Others must not send passwords in clear.
   ...(MQTT_TLS_PORT !== undefined && config.NODE_ENV === 'production' && { plainHost: '127.0.0.1' }),

@@ -21,7 +21,6 @@ import { publishHubChanges } from './operations/hubs/hub-events.ts'
 import { clearAlarm, raiseAlarm, type Incident } from './events/alarms/alarms.ts'
 import type { CloudContext } from './platform/context.ts'
 import type { Tx } from './platform/store/database.ts'
-import { background } from './platform/work/background.ts'
 
 /**
  * Connects hubs' entries to the domains above. The gateway receives these functions, and depends on no
@@ -52,11 +51,8 @@ export const hubDomain = ({
   booksAreBehind,
   ...certificateRequests({ brokerCa }),
   secretsErased: (context, hubId) =>
-    background(context, 'secrets of a board', () =>
-      noteErased(context, hubId, (tx) => clearAlarm(tx, context, moveFailure(hubId))),
-    ),
-  hubMoved: (context, hubId, answer, actor) =>
-    background(context, 'move of a hub', () => noteMoved(context, hubId, answer, actor)),
+    noteErased(context, hubId, (tx) => clearAlarm(tx, context, moveFailure(hubId))),
+  hubMoved: noteMoved,
   hubSnapshot,
 })
 

@@ -5,17 +5,19 @@ import { BACKLOG } from '../../protocol/model/bound-server.ts'
 import { Budget, type Hold } from '../../protocol/model/budget.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Cancel, Clock } from '../../protocol/model/runtime.ts'
-import { limitPackets, MAX_PACKET_BYTES, type PacketSizes } from '../../protocol/mqtt/packet-limit.ts'
 import { downFilter, parseUpTopic } from '../../protocol/mqtt/topics.ts'
 import type { OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { limitsOf, networkOf } from '../platform/limits/budgets.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
+import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import { defaultLimits } from '../platform/settings/limits.ts'
 import { background, everyInBackground } from '../platform/work/background.ts'
 import type { CloudDatabase } from '../platform/store/database.ts'
 import { warnWithoutHubs } from '../platform/store/no-hubs.ts'
 import type { Adoption } from './lost-certificates.ts'
 import { BrokerSessions } from './broker-sessions.ts'
+import { MessageAllowances, type MessageLimits } from './message-allowance.ts'
+import { PacketGate } from './packet-gate.ts'
 import {
   NO_SUCH_HUB,
   signIn,
@@ -24,6 +26,8 @@ import {
   type HubLogin,
   type LoginRefusal,
 } from './hub-logins.ts'
+
+type BrokerLimits = MessageLimits & Pick<GatewayLimits, 'passwordCheckMs'>
 
 export interface EmbeddedBrokerOptions {
   db: CloudDatabase
@@ -46,8 +50,8 @@ export interface EmbeddedBrokerOptions {
   /** The budget of connections before sign-in; by default that of the settings. */
   unsigned?: Budget
   clock: Clock
-  /** Interval at which the passwords of connected hubs are checked. */
-  passwordCheckMs?: number
+  /** How often passwords of connected hubs are checked, and how much a hub may send. */
+  limits?: Partial<BrokerLimits>
 }
 
 /** The certificate of a port and its key, and the authorities of the hubs' certificates. PEM. */
@@ -73,8 +77,6 @@ export interface EmbeddedBroker {
   close(): Promise<void>
 }
 
-/** Maximum size of a packet before sign-in: names, password and will. */
-const MAX_CONNECT_BYTES = 4096
 /** A client that reads nothing for this long is disconnected, because the publisher waits for it. */
 const DRAIN_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 10_000
@@ -87,21 +89,22 @@ const SERVER_UNAVAILABLE = 3
  * passed on or at the next check.
  */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
-  const { port, host = '127.0.0.1', tls, certificates, refusals } = options
+  const { port, host = '127.0.0.1', tls, certificates, refusals, clock } = options
   const unsigned = new UnsignedConnections(options)
-  /** The parser of packet sizes of each client. */
-  const sizes = new WeakMap<Client, PacketSizes>()
-  const { broker, endChecks } = await createBroker(options, (client) => {
-    sizes.get(client)?.allow(MAX_PACKET_BYTES)
+  const limits = { ...defaultLimits.gateway, ...options.limits }
+  const allowances = new MessageAllowances({ clock, limits, refusals })
+  const gates = new WeakMap<Client, PacketGate>()
+  const { broker, endChecks } = await createBroker(options, limits, (client, hubId) => {
+    gates.get(client)?.signedIn(allowances.of(hubId))
     unsigned.signedIn(client.conn as Socket)
   })
   const sockets = new Set<Socket>()
   const handle = (socket: Socket): void => {
     const { remoteAddress = 'unknown' } = socket
-    const limit = limitPackets(socket, MAX_CONNECT_BYTES, () => {
+    const onTooLong = (): void =>
       refusals.note('mqtt_packet', remoteAddress, { why: 'a packet that is too long' })
-    })
-    sizes.set(broker.handle(socket), limit)
+    const gate = new PacketGate(socket, { clock, onTooLong })
+    gates.set(broker.handle(socket), gate)
   }
   const secure = (options: TlsOptions): TlsServer =>
     createTlsServer({ noDelay: true, handshakeTimeout: CONNECT_TIMEOUT_MS, ...options }, handle)
@@ -190,7 +193,8 @@ const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddre
 
 async function createBroker(
   options: EmbeddedBrokerOptions,
-  onSignedIn: (client: Client) => void,
+  { passwordCheckMs }: BrokerLimits,
+  onSignedIn: (client: Client, hubId: number) => void,
 ): Promise<{ broker: Aedes; endChecks: Cancel }> {
   const { db, databaseUrl, log, refusals, clock } = options
   const q = db.kysely
@@ -223,7 +227,7 @@ async function createBroker(
         (signedIn) => {
           if (typeof signedIn === 'object') {
             sessions.begin(client, signedIn)
-            onSignedIn(client)
+            onSignedIn(client, signedIn.hubId)
           } else refuse(client, signedIn, user)
           done(null, typeof signedIn === 'object')
           if (signedIn === NO_SUCH_HUB && !isToldOfNone)
@@ -249,6 +253,8 @@ async function createBroker(
         refusals.note('mqtt_topic', `hub-${login?.hubId}`, { why: 'may not publish there', topic })
         return done(new Error('not authorized'))
       }
+      // Nobody at this broker could read retained messages of hubs; they would only fill memory.
+      packet.retain = false
       void sessions.mayAct(client, login).then((may) => {
         if (sessions.isErasing(client) && parseUpTopic(topic)?.channel !== 'erased') packet.topic = IGNORED
         done(may ? null : new Error('not authorized'))
@@ -262,7 +268,6 @@ async function createBroker(
       done(null, isOurs ? subscription : null)
     },
   })
-  const { passwordCheckMs = defaultLimits.gateway.passwordCheckMs } = options
   const endChecks = everyInBackground({ log, runtime: { clock } }, passwordCheckMs, 'passwords of hubs', () =>
     sessions.endAll(),
   )

@@ -9,7 +9,7 @@ import { KEEP_MS } from '../platform/http/idempotency.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
 import type { Tx } from '../platform/store/database.ts'
 import { statement } from '../platform/store/statement.ts'
-import { background, everyInBackground } from '../platform/work/background.ts'
+import { background, everyInBackground, isolated } from '../platform/work/background.ts'
 import {
   auditUnsent,
   closeUnanswered,
@@ -191,6 +191,8 @@ export class CommandSender implements Commands {
     const isWaitedFor = waiter?.hubId === hubId
     if (!isHeld && !isWaitedFor) return
     if (isWaitedFor) this.#answerWith(waiter, result)
+    // The ledger brings the outcomes of further commands.
+    else if (this.#unrecordedOf(hubId).length >= settings.mailbox) return
     this.#unrecorded.set(result.command_id, { hubId, result })
     this.#recordSoon(settings.recordResultsMs)
   }
@@ -206,6 +208,10 @@ export class CommandSender implements Commands {
       await hubHeard(tx, waiter.hubId, isLatest ? after.health : null)
     })
     background(context, 'the state after a command', () => noted.finally(() => waiter.resolve(result)))
+  }
+
+  #unrecordedOf(hub: number): { hubId: number; result: Finished }[] {
+    return [...this.#unrecorded.values()].filter(({ hubId }) => hubId === hub)
   }
 
   #recordSoon(delayMs: number): void {
@@ -278,16 +284,22 @@ export class CommandSender implements Commands {
    * which the ledger never reports.
    */
   async #recordResults(): Promise<void> {
-    const { db, runtime, checkpoint } = this.#ports.context
+    const { context } = this.#ports
+    const { db, runtime, checkpoint } = context
     this.#cancelRecord?.()
     this.#cancelRecord = undefined
     // Each result is removed after its commit, because the ledger may never report it.
-    const unrecordedNow = [...this.#unrecorded.values()]
-    for (const unrecorded of unrecordedNow) {
-      const { hubId, result } = unrecorded
-      await db.transact((tx) => recordFinished(tx, runtime.clock, hubId, [result]))
-      if (this.#unrecorded.get(result.command_id) === unrecorded) this.#unrecorded.delete(result.command_id)
-      checkpoint('commands.finished')
+    for (const hubId of new Set([...this.#unrecorded.values()].map((one) => one.hubId))) {
+      const unrecordedNow = this.#unrecordedOf(hubId)
+      const results = unrecordedNow.map(({ result }) => result)
+      await isolated(context, `results of hub ${hubId}`, async () => {
+        await db.transact((tx) => recordFinished(tx, runtime.clock, hubId, results))
+        for (const unrecorded of unrecordedNow) {
+          const { command_id: id } = unrecorded.result
+          if (this.#unrecorded.get(id) === unrecorded) this.#unrecorded.delete(id)
+        }
+        checkpoint('commands.finished')
+      })
     }
   }
 

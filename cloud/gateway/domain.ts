@@ -66,9 +66,9 @@ export interface HubDomain {
   /** The hub has no hardware description of the cloud, and reports its own. */
   applyHardwareEntry(tx: Tx, hubId: number, entry: HardwareEntry): Promise<void>
   /** A retired or revoked board has erased its secrets. */
-  secretsErased(context: CloudContext, hubId: number): void
+  secretsErased(context: CloudContext, hubId: number): Promise<void>
   /** A hub is enrolled in another cell, or could not move there. `actor`: the cloud, if the hub has not answered. */
-  hubMoved(context: CloudContext, hubId: number, answer: Moved, actor?: string): void
+  hubMoved(context: CloudContext, hubId: number, answer: Moved, actor?: string): Promise<void>
   /** The number of a hub's dead letters may have changed. */
   deadLettersChanged(tx: Tx, context: CloudContext, hubId: number): void
   /** A part of the connection has stalled while the hub is online, with this error; undefined: it advances again. */

@@ -19,6 +19,7 @@ import { HubLink } from './hub-link.ts'
 import { upSchemas, type HubMessage } from './hub-messages.ts'
 import { HubClocks } from './hub-state.ts'
 import { LeaseKeeper } from './leases.ts'
+import { MessageAllowances } from './message-allowance.ts'
 import { waitingHubs } from './outbox.ts'
 import { hubsToAsk } from './draining.ts'
 import { endOldMoves, movesToOrder } from './moves.ts'
@@ -57,6 +58,7 @@ export class Gateway {
   readonly #topics: ReturnType<typeof cloudTopics>
   readonly #clocks: HubClocks
   readonly #refusals: CloudRefusals
+  readonly #allowances: MessageAllowances
   readonly #peers: Peers | undefined
   readonly #shares: Shares
   readonly #leases: LeaseKeeper
@@ -87,11 +89,12 @@ export class Gateway {
     this.#options = options
     this.#context = context
     this.#refusals = options.refusals ?? cloudRefusals(context)
-    const settings = { ...defaultLimits.gateway, ...options.settings }
-    this.#settings = settings
+    const settings = (this.#settings = { ...defaultLimits.gateway, ...options.settings })
+    const { clock } = context.runtime
+    this.#allowances = new MessageAllowances({ clock, limits: settings, refusals: this.#refusals })
     this.#topics = cloudTopics(context.settings.cell)
-    this.#clocks = new HubClocks(context.runtime.clock)
-    this.#outage = new RepeatedLine({ log: context.log, clock: context.runtime.clock })
+    this.#clocks = new HubClocks(clock)
+    this.#outage = new RepeatedLine({ log: context.log, clock })
     this.commands = new CommandSender({
       context,
       settings,
@@ -102,13 +105,12 @@ export class Gateway {
       publish: (hubId, command) => this.#publish(downTopic(hubId, 'command'), command),
     })
     this.diagnoses = new Diagnoses({
-      clock: context.runtime.clock,
+      clock,
       listen: (hubId) => this.#shares.listen(hubId),
       publish: (hubId, request) => this.#publish(downTopic(hubId, 'diagnosis'), request),
     })
     this.#leases = new LeaseKeeper({ context, settings, processId })
     const tell = (to: CloudChannel, message: object): void => void this.#publish(this.#topics.of(to), message)
-    const { clock } = context.runtime
     if (options.broker.kind === 'shared')
       this.#peers = new Peers({
         clock,
@@ -253,33 +255,29 @@ export class Gateway {
   #onMessage(topic: string, payload: string): void {
     if (!this.#isRunning) return
     this.#heardAt = this.#context.runtime.clock.monotonic()
-    const message = parseMessage(payload)
-    const channel = this.#topics.parse(topic)
-    if (channel) return this.#onCloudMessage(channel, message)
+    const ofClouds = this.#topics.parse(topic)
+    if (ofClouds) return this.#onCloudMessage(ofClouds, parseMessage(payload))
     const address = parseUpTopic(topic)
-    if (!address) return
-    const { hubId } = address
-    if (!this.#shares.takes(hubId, address.channel)) return
-    const { data: body } = upSchemas[address.channel].safeParse(message)
+    if (!address || !this.#shares.takes(address.hubId, address.channel)) return
+    const { hubId, channel } = address
+    // The embedded broker has an allowance of its own.
+    if (this.#peers && !this.#allowances.of(hubId).enters(payload.length)) return
+    const { data: body } = upSchemas[channel].safeParse(parseMessage(payload))
     // SPEC §1: logged, at most once a minute, and ignored.
-    if (!body) {
-      const why = { why: 'does not fit its schema', channel: address.channel }
-      return this.#refusals.note('hub_message', `hub-${hubId}`, why)
-    }
-    this.#receive(hubId, { channel: address.channel, body } as HubMessage)
+    if (body) return this.#receive(hubId, { channel, body } as HubMessage)
+    this.#refusals.note('hub_message', `hub-${hubId}`, { why: 'does not fit its schema', channel })
   }
 
   #receive(hubId: number, message: HubMessage): void {
     if (message.channel === 'result')
       return this.commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
-    const { domain } = this.#options
     if (message.channel === 'certificate') {
       const answer = (body: object): boolean => this.#publish(downTopic(hubId, 'certificate'), body)
-      return domain.certificateRequested(this.#context, hubId, message.body, answer, () => this.isConnected())
+      return this.#options.domain.certificateRequested(this.#context, hubId, message.body, answer, () =>
+        this.isConnected(),
+      )
     }
     if (message.channel === 'diagnosis') return this.diagnoses.onPart(hubId, message.body)
-    if (message.channel === 'erased') return domain.secretsErased(this.#context, hubId)
-    if (message.channel === 'moved') return domain.hubMoved(this.#context, hubId, message.body)
     this.#linkOf(hubId).receive(message)
     if (this.#asked.has(hubId)) this.#tellClock(hubId)
   }

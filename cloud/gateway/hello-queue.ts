@@ -45,7 +45,7 @@ const LEAST_MS = 1000
 /**
  * The queue of hellos. If a thousand hubs connect at once, it answers them at the pace of the database, instead of none
  * in time. The newest hello is answered first, because a hub that has waited long may be gone. Only the latest hello of
- * a hub counts. A hello that would wait too long is rejected with a random retry-after within the time that all of them
+ * a hub counts, and a hub has at most one running answer, so that one hub cannot take all places. A hello that would wait too long is rejected with a random retry-after within the time that all of them
  * need. If the queue is empty before that, it requests hellos from the rejected hubs.
  */
 export class HelloQueue {
@@ -64,6 +64,8 @@ export class HelloQueue {
   #cancelRecall: Cancel | undefined
   /** The start times of the running answers. */
   readonly #begun = new Set<{ atMs: number }>()
+  /** The hubs of the running answers. */
+  readonly #running = new Set<number>()
   #paceMs = FIRST_GUESS_MS
   /**
    * The concurrency. It grows with each fast answer, because concurrent answers share their cost, and shrinks with slow
@@ -96,7 +98,8 @@ export class HelloQueue {
     this.#recalled.delete(hello.hubId)
     this.#waiting.delete(hello.hubId)
     this.#waiting.set(hello.hubId, hello)
-    this.#stack.push(hello)
+    // Otherwise its turn begins after the running answer to the hub.
+    if (!this.#running.has(hello.hubId)) this.#stack.push(hello)
     if (hello.isPatient) this.#gather()
     else this.#next()
     while (this.#waiting.size * this.paceMs > this.#settings.greetWithinMs) this.#reject()
@@ -133,7 +136,7 @@ export class HelloQueue {
     while (this.#begun.size < this.#atOnce) {
       const hello = this.#stack.pop()
       if (!hello) return this.#recall()
-      if (this.#waiting.get(hello.hubId) !== hello) continue
+      if (this.#waiting.get(hello.hubId) !== hello || this.#running.has(hello.hubId)) continue
       this.#waiting.delete(hello.hubId)
       void this.#answer(hello)
     }
@@ -161,10 +164,14 @@ export class HelloQueue {
     this.#awaited.delete(hubId)
     const begun = { atMs: this.#clock.monotonic() }
     this.#begun.add(begun)
+    this.#running.add(hubId)
     const together = this.#begun.size
     await answer()
     const atOnce = Math.max(together, this.#begun.size)
     this.#begun.delete(begun)
+    this.#running.delete(hubId)
+    const next = this.#waiting.get(hubId)
+    if (next) this.#stack.unshift(next)
     const tookMs = this.#clock.monotonic() - begun.atMs
     const { greetTogetherMs, greetAtOnce, greetAtLeast } = this.#settings
     // The duration of a single answer says little about the pace of concurrent ones.

@@ -13,12 +13,12 @@ import { Reach } from '../../protocol/stream/sender.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
-import { isolated } from '../platform/work/background.ts'
 import type { HelloQueue } from './hello-queue.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import type { LinkMessage } from './hub-messages.ts'
 import type { HubClocks } from './hub-state.ts'
 import { Identity } from './identity.ts'
+import { Mailbox } from './mailbox.ts'
 import { markDisconnected, markLeft, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
 import { receiveBatch, Allowance, type Receiving, type UpStream } from './receiver.ts'
@@ -70,16 +70,17 @@ export class HubLink {
   readonly #leaving = new Set<string>()
   /** An entry may be lost: another process served the hub, or the database failed. Only a hello repairs that. */
   #hasMissed = false
-  /** Resolves when all posted work is done, or has failed. */
-  #mailbox: Promise<unknown> = Promise.resolve()
-  #posted = 0
-  #hasEnded = false
+  readonly #mailbox: Mailbox
 
   constructor(ports: HubLinkPorts) {
     this.#ports = ports
+    this.#mailbox = new Mailbox(ports)
     this.#allowances = { ledger: new Allowance(ports), telemetry: new Allowance(ports) }
     this.#identity = new Identity(ports)
-    this.#stalls = new StallWatch({ ...ports, post: (work) => void this.#post('stalled stream', work) })
+    this.#stalls = new StallWatch({
+      ...ports,
+      post: (work) => void this.#mailbox.post('stalled stream', work),
+    })
   }
 
   get isHeld(): boolean {
@@ -88,6 +89,7 @@ export class HubLink {
 
   receive(message: LinkMessage): void {
     const { channel, body } = message
+    const { domain, context, hubId } = this.#ports
     // Clocks are read when the message arrives. After a wait in the mailbox the hub's clock would seem to be behind.
     switch (channel) {
       case 'hello':
@@ -104,12 +106,16 @@ export class HubLink {
         return this.#postBounded(channel, () => this.#onBatch('telemetry', body))
       case 'ack':
         return this.#postBounded(channel, (sender) => sender.acked(body))
+      case 'erased':
+        return this.#mailbox.postOnce(channel, () => domain.secretsErased(context, hubId))
+      case 'moved':
+        return this.#mailbox.postOnce(channel, () => domain.hubMoved(context, hubId, body))
     }
   }
 
   /** The hub's outbox may have grown. */
   look(): void {
-    if (this.isHeld) void this.#post('outbox', () => this.#whileHeld((sender) => sender.look()))
+    if (this.isHeld) void this.#mailbox.post('outbox', () => this.#whileHeld((sender) => sender.look()))
   }
 
   /** Requests a hello, because its position is needed. */
@@ -119,12 +125,12 @@ export class HubLink {
 
   /** This process has lost the broker. */
   disconnected(): void {
-    void this.#post('broker lost', () => this.#whileHeld((sender) => sender.disconnect()))
+    void this.#mailbox.post('broker lost', () => this.#whileHeld((sender) => sender.disconnect()))
   }
 
   /** This process is connected to the broker again; in the meantime others may have taken the hub. */
   reconnected(isStillHeld: boolean): void {
-    void this.#post('broker found', async () => {
+    void this.#mailbox.post('broker found', async () => {
       if (isStillHeld) await this.#whileHeld((sender) => sender.resume())
       else this.#release()
     })
@@ -133,7 +139,7 @@ export class HubLink {
   /** The database shows that this process has the lease: it was handed over, or taken from a process that is gone. */
   take(session: string): void {
     if (this.isHeld) return
-    void this.#post('lease taken', async () => {
+    void this.#mailbox.post('lease taken', async () => {
       // A hello may have been answered in the meantime.
       if (!this.isHeld && !this.#isPast(session)) await this.#enter(session)
     })
@@ -155,27 +161,17 @@ export class HubLink {
 
   /** Accepts no more messages; resolves when the running work is done. */
   async end(): Promise<void> {
-    this.#hasEnded = true
+    const ended = this.#mailbox.end()
     this.#release()
-    await this.#mailbox
+    await ended
     // A hello whose answer was running may have taken the hub.
     this.#release()
   }
 
-  /** Resolves when the work is done, or has failed. */
-  async #post(during: string, work: () => Promise<void>): Promise<void> {
-    if (this.#hasEnded) return
-    const { context, hubId } = this.#ports
-    this.#posted += 1
-    const done = this.#mailbox.then(() => isolated(context, `hub ${hubId}: ${during}`, work))
-    this.#mailbox = done.finally(() => (this.#posted -= 1))
-    await done
-  }
-
   /** Posts work for messages that the hub repeats. Drops it if the mailbox is full. */
   #postBounded(during: string, work: (sender: OutboxSender) => Promise<void>): void {
-    if (this.#posted >= this.#ports.settings.mailbox) return
-    void this.#post(during, () => {
+    if (this.#mailbox.isFull) return
+    void this.#mailbox.post(during, () => {
       if (!this.isHeld) this.#hasMissed = true
       return this.#whileHeld(work)
     })
@@ -195,7 +191,7 @@ export class HubLink {
       hubId,
       session,
       isPatient: this.isHeld && session === this.#sessions.current && this.#isQuiet(),
-      answer: () => this.#post('hello', () => this.#answer(hello)),
+      answer: () => this.#mailbox.post('hello', () => this.#answer(hello)),
       reject: (afterMs) => this.#publish('later', { session, after_ms: afterMs } satisfies Later),
       hail: () => this.hail(),
     })
@@ -234,10 +230,10 @@ export class HubLink {
 
   /** The hub cannot read its journal: it has no streams until its next hello. */
   #onStorage(report: StorageReport): void {
-    if (!isSpoken(report.protocol) || this.#posted >= this.#ports.settings.mailbox) return
+    if (!isSpoken(report.protocol) || this.#mailbox.isFull) return
     const { context, domain, hubId, heartbeats } = this.#ports
     const { session, monotonic } = report
-    void this.#post('storage', async () => {
+    void this.#mailbox.post('storage', async () => {
       if (isLate(this.#sessions, session, monotonic) || !(await this.#identity.admits(report))) return
       await heartbeats.forget(hubId, session)
       if (!(await recordStorageReport(context, domain, hubId, report))) return
@@ -250,7 +246,7 @@ export class HubLink {
     const { hubId, heartbeats, clocks } = this.#ports
     const { session, monotonic } = heartbeat
     const { former } = this.#sessions
-    if (this.#hasEnded) return
+    if (this.#mailbox.hasEnded) return
     if (!former.has(session)) clocks.heard(hubId, session, monotonic)
     // Late, or the late hello of an ended session took the place of this one: its next hello decides.
     else if (former.get(session)! < Infinity) this.hail()
@@ -259,14 +255,14 @@ export class HubLink {
     heartbeats.add(hubId, heartbeat, (renewal) => {
       // The normal case: no work is posted.
       if (renewal.kind === 'held' && this.#isServed(session)) this.#look(this.#take(renewal.until))
-      else void this.#post('heartbeat', () => this.#onRenewed(session, renewal))
+      else void this.#mailbox.post('heartbeat', () => this.#onRenewed(session, renewal))
     })
   }
 
   /** This process serves the session and has missed nothing of it. */
   #isServed(session: string): boolean {
     const isCurrent = session === this.#sessions.current && !this.#isPast(session)
-    return isCurrent && this.#posted === 0 && !this.#hasMissed && this.#held()?.sender.isConnected === true
+    return isCurrent && this.#mailbox.isEmpty && !this.#hasMissed && this.#held()?.sender.isConnected === true
   }
 
   /** The session was replaced, or belongs to a refused hub. */
@@ -301,10 +297,10 @@ export class HubLink {
     this.#ports.hellos.leave(this.#ports.hubId, session)
     this.#sessions = ended(this.#sessions, session)
     // For another session it matters only while its hello is being answered, which makes it the current one.
-    const isFull = session !== this.#sessions.current && this.#posted >= this.#ports.settings.mailbox
+    const isFull = session !== this.#sessions.current && this.#mailbox.isFull
     if (isFull || this.#leaving.has(session)) return
     this.#leaving.add(session)
-    void this.#post('presence', () => {
+    void this.#mailbox.post('presence', () => {
       this.#leaving.delete(session)
       return this.#whileHeld((sender) => this.#leave(session, sender, isGoodbye))
     })
@@ -387,7 +383,7 @@ export class HubLink {
       hubId,
       reach: this.#reach,
       publish: (batch) => this.#publish('entries', { ...batch, clock: this.#time() }),
-      timedOut: () => void this.#post('silence', () => this.#whileHeld((held) => held.onTimeout())),
+      timedOut: () => void this.#mailbox.post('silence', () => this.#whileHeld((held) => held.onTimeout())),
       ask: () => {
         this.#hasMissed = true
         this.hail()

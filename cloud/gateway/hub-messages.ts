@@ -35,7 +35,4 @@ export type HubMessage = {
 }[UpChannel]
 
 /** The messages for `HubLink`; `CommandSender`, `Diagnoses` and the domain receive the others. */
-export type LinkMessage = Exclude<
-  HubMessage,
-  { channel: 'result' | 'certificate' | 'diagnosis' | 'erased' | 'moved' }
->
+export type LinkMessage = Exclude<HubMessage, { channel: 'result' | 'certificate' | 'diagnosis' }>

@@ -2,6 +2,7 @@ import { DAY_MS } from '../../protocol/model/times.ts'
 import type { Erase, NextCell } from '../../protocol/mqtt/session.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
+import { isolated } from '../platform/work/background.ts'
 import type { HubDomain } from './domain.ts'
 import { isToErase } from './draining.ts'
 
@@ -59,7 +60,10 @@ export async function endOldMoves(context: CloudContext, domain: Pick<HubDomain,
     .execute()
   for (const { hub_id, next_id, ordered_at, retired_at, revoked_at } of rows)
     if (retired_at !== null || revoked_at !== null) await endMove(q, hub_id, NO_ANSWER, isOld)
-    else domain.hubMoved(context, hub_id, { order: ordered_at, hub_id: next_id, error: NO_ANSWER }, 'cloud')
+    else
+      await isolated(context, 'move of a hub', () =>
+        domain.hubMoved(context, hub_id, { order: ordered_at, hub_id: next_id, error: NO_ANSWER }, 'cloud'),
+      )
 }
 
 /**

@@ -24,6 +24,14 @@ export class PacketSizes {
 
   /** Takes the next bytes. Returns false if a packet is longer than allowed or its length is malformed. */
   accept(chunk: Uint8Array): boolean {
+    return this.take(chunk, () => true) !== undefined
+  }
+
+  /**
+   * Takes the next bytes up to the first packet that may not begin yet. Returns their number, or undefined if a packet
+   * is longer than allowed or its length is malformed.
+   */
+  take(chunk: Uint8Array, mayBegin: () => boolean): number | undefined {
     let at = 0
     while (at < chunk.length) {
       if (this.#body > 0) {
@@ -32,6 +40,7 @@ export class PacketSizes {
         at += step
         continue
       }
+      if (this.#lengthBytes < 0 && !mayBegin()) return at
       const byte = chunk[at++]!
       if (this.#lengthBytes < 0) {
         this.#lengthBytes = 0
@@ -41,12 +50,12 @@ export class PacketSizes {
       this.#length += (byte & 0x7f) * 128 ** this.#lengthBytes
       this.#lengthBytes += 1
       const isLast = byte < 0x80
-      if (this.#length > this.#maxBytes || (!isLast && this.#lengthBytes === 4)) return false
+      if (this.#length > this.#maxBytes || (!isLast && this.#lengthBytes === 4)) return undefined
       if (!isLast) continue
       this.#body = this.#length
       this.#lengthBytes = -1
     }
-    return true
+    return at
   }
 }
 

@@ -61,6 +61,19 @@ export const gatewayLimits = limits('Gateway', {
       64,
       'Number of messages of one hub that may wait. The hub sends others again.',
     ),
+    messagesAtOnce: many(
+      600,
+      'Number of messages of a hub that enter without a pause. The embedded broker reads further ones later; a message through an external broker is dropped, and the hub sends it again.',
+    ),
+    messagesPerMinute: many(
+      1200,
+      'Number of messages of a hub that enter in a minute once GATEWAY_MESSAGES_AT_ONCE are used up.',
+    ),
+    messageBytesAtOnce: many(32 * MIB, 'Bytes of messages of a hub that enter without a pause.'),
+    messageBytesPerMinute: many(
+      64 * MIB,
+      'Bytes of messages of a hub that enter in a minute once GATEWAY_MESSAGE_BYTES_AT_ONCE are used up.',
+    ),
     entriesAtOnce: many(
       50_000,
       'Number of entries of a hub that are applied without a pause after a long absence.',

@@ -61,7 +61,7 @@ async function world(open: OpenDatabase) {
       refusals: cloudRefusals({ log: silentLog, runtime: system }),
       clock: system.clock,
       port: 0,
-      passwordCheckMs: 50,
+      limits: { passwordCheckMs: 50 },
       ...own.port,
     })
     const cloud = broker.openTransport(

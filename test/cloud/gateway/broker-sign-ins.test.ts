@@ -32,7 +32,7 @@ test('a sign-in that ends before a slow database has checked it leaves no login 
     refusals: cloudRefusals({ log: silentLog, runtime }),
     clock: runtime.clock,
     port: 0,
-    passwordCheckMs: 20,
+    limits: { passwordCheckMs: 20 },
   })
   onTestFinished(() => broker.close())
   let release = (): void => {}

@@ -42,7 +42,7 @@ async function world() {
     refusals: cloudRefusals({ log: silentLog, runtime }),
     clock: runtime.clock,
     port: 0,
-    passwordCheckMs: 50,
+    limits: { passwordCheckMs: 50 },
     certificates: { port: 0, ca: authority.certificate, ...(await authority.makeServer(['127.0.0.1'], own)) },
   })
   const clients: MqttClient[] = []

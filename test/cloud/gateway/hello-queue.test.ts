@@ -70,6 +70,22 @@ describe('the queue of hellos', () => {
     expect(answered).toEqual(['1s', '2b'])
   })
 
+  test('a hub has one running answer and one waiting hello, so that hellos without a pause leave places to other hubs', async () => {
+    const { scheduler, enter, answered, finish } = setUp({ greetAtOnce: 2 })
+    enter(1, 'a')
+    for (const session of ['b', 'c', 'd']) enter(1, session)
+    expect(answered).toEqual(['1a'])
+    enter(2)
+    enter(3)
+    expect(answered).toEqual(['1a', '2s'])
+    finish[0]!()
+    await scheduler.run(1)
+    expect(answered).toEqual(['1a', '2s', '3s'])
+    finish[1]!()
+    await scheduler.run(2)
+    expect(answered).toEqual(['1a', '2s', '3s', '1d'])
+  })
+
   test('hellos with a late turn are rejected with a retry time, the oldest first, spread over the time that all need', async () => {
     const { scheduler, enter, answered, reject } = setUp({ greetAtOnce: 1, greetWithinMs: 1000 })
     enter(0)

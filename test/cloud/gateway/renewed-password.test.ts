@@ -26,7 +26,7 @@ async function renewable(passwordCheckMs = 100) {
   await seedHub(db, 3, digestOf('first'))
   let aheadMs = 0
   const ahead = { ...clock, now: () => clock.now() + aheadMs }
-  const options = { db, databaseUrl, log, refusals, clock: ahead, port: 0, passwordCheckMs }
+  const options = { db, databaseUrl, log, refusals, clock: ahead, port: 0, limits: { passwordCheckMs } }
   const own = await startEmbeddedBroker(options)
   onTestFinished(() => own.close())
   const arrived: string[] = []

@@ -75,12 +75,23 @@ export const otherLimits: readonly OtherLimit[] = [
   {
     what: 'hubs greeted at the same time',
     settings: ['GATEWAY_GREET_AT_ONCE', 'GATEWAY_GREET_AT_LEAST', 'GATEWAY_GREET_TRANSACTIONS'],
-    share: 'one place per hub that has signed in',
+    share: 'one place per hub; its next hello waits for the answer',
   },
   {
     what: 'certificates of hubs that are signed at the same time',
     settings: ['HUB_CERTIFICATES_AT_ONCE'],
     share: 'one place per hub',
+  },
+  {
+    what: 'messages of a hub that enter',
+    settings: [
+      'GATEWAY_MESSAGES_AT_ONCE',
+      'GATEWAY_MESSAGES_PER_MINUTE',
+      'GATEWAY_MESSAGE_BYTES_AT_ONCE',
+      'GATEWAY_MESSAGE_BYTES_PER_MINUTE',
+    ],
+    share:
+      'per hub, over all its connections; the embedded broker reads further ones later, and those through an external broker are dropped and sent again',
   },
   {
     what: 'entries of a hub that are applied',
