@@ -3,9 +3,11 @@ import { HubEntry, TelemetryEntry } from '../../protocol/mqtt/hub-entries.ts'
 import { appendAudit } from '../platform/audit/audit.ts'
 import { timestamp } from '../platform/calendar/days.ts'
 import type { CloudContext } from '../platform/context.ts'
+import { defaultLimits } from '../platform/settings/limits.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import type { Tables } from '../platform/store/schema.ts'
-import type { HubDomain } from './domain.ts'
+import { DeadLetterRoom, isCut, kindOf } from './dead-letter-room.ts'
+import { ApplyError, type HubDomain } from './domain.ts'
 import { applyInOrder, applyTelemetry, errorText, isStoreFailure, type RawEntry } from './receiver.ts'
 
 /** Entries of hubs that could not be applied (I8), for operators: rows of `dead_letters`. */
@@ -29,11 +31,6 @@ export async function deadLetters(q: Queries, { ids, hubId, limit }: DeadLetterF
     return { ...letter, kind: kindOf(entry), at: timestamp(at), body: entry }
   })
 }
-
-const kindOf = (entry: unknown): string | null =>
-  typeof entry === 'object' && entry !== null && 'kind' in entry && typeof entry.kind === 'string'
-    ? entry.kind
-    : null
 
 export type Replay =
   { id: number; outcome: 'applied' | 'not_found' } | { id: number; outcome: 'failed'; error: string }
@@ -111,7 +108,9 @@ async function removeLetter(
 async function apply(tx: Tx, context: CloudContext, domain: HubDomain, letter: LetterRow): Promise<void> {
   const { hub_id: hubId, stream, epoch, seq } = letter
   const body: unknown = JSON.parse(letter.body)
-  const receiving = { context, domain, hubId, isLate: true, onCommandFinished: () => {} } as const
+  if (isCut(body)) throw new ApplyError('the entry was too long: only its beginning is stored')
+  const room = new DeadLetterRoom({ clock: context.runtime.clock, settings: defaultLimits.gateway, hubId })
+  const receiving = { context, domain, room, hubId, isLate: true, onCommandFinished: () => {} } as const
   const raw: Omit<RawEntry, 'stream'> = { epoch, seq, body }
   if (stream === 'telemetry') {
     TelemetryEntry.parse(body)

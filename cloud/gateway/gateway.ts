@@ -264,11 +264,11 @@ export class Gateway {
     if (this.#peers && !this.#allowances.of(hubId).enters(payload.length)) return
     const { data: body } = upSchemas[channel].safeParse(parseMessage(payload))
     // SPEC §1: logged, at most once a minute, and ignored.
-    if (body) return this.#receive(hubId, { channel, body } as HubMessage)
+    if (body) return this.#receive(hubId, { channel, body } as HubMessage, payload.length)
     this.#refusals.note('hub_message', `hub-${hubId}`, { why: 'does not fit its schema', channel })
   }
 
-  #receive(hubId: number, message: HubMessage): void {
+  #receive(hubId: number, message: HubMessage, size: number): void {
     if (message.channel === 'result')
       return this.commands.onResult(hubId, message.body, this.#links.get(hubId)?.isHeld ?? false)
     if (message.channel === 'certificate') {
@@ -278,7 +278,7 @@ export class Gateway {
       )
     }
     if (message.channel === 'diagnosis') return this.diagnoses.onPart(hubId, message.body)
-    this.#linkOf(hubId).receive(message)
+    this.#linkOf(hubId).receive(message, size)
     if (this.#asked.has(hubId)) this.#tellClock(hubId)
   }
 

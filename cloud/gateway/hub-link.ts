@@ -13,6 +13,8 @@ import { Reach } from '../../protocol/stream/sender.ts'
 import { isSpoken } from '../../protocol/mqtt/version.ts'
 import type { CloudRefusals } from '../platform/refusals.ts'
 import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
+import { DeadLetterRoom } from './dead-letter-room.ts'
+import { EntryAllowance } from './entry-allowance.ts'
 import type { HelloQueue } from './hello-queue.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import type { LinkMessage } from './hub-messages.ts'
@@ -21,13 +23,13 @@ import { Identity } from './identity.ts'
 import { Mailbox } from './mailbox.ts'
 import { markDisconnected, markLeft, type LeaseKeeper, type Renewal } from './leases.ts'
 import { OutboxSender } from './outbox-sender.ts'
-import { receiveBatch, Allowance, type Receiving, type UpStream } from './receiver.ts'
+import { receiveBatch, type Receiving, type UpStream } from './receiver.ts'
 import { ended, entered, isLate, noSessions } from './sessions.ts'
 import { StallWatch } from './stalls.ts'
 import { recordStorageReport } from './storage-reports.ts'
 import type { Welcomes } from './hello.ts'
 
-export interface HubLinkPorts extends Receiving {
+export interface HubLinkPorts extends Omit<Receiving, 'room'> {
   refusals: CloudRefusals
   settings: GatewayLimits
   leases: LeaseKeeper
@@ -63,7 +65,7 @@ export class HubLink {
   #spokeAt = -Infinity
   readonly #stalls: StallWatch
   readonly #reach = new Reach()
-  readonly #allowances: Readonly<Record<UpStream, Allowance>>
+  readonly #allowances: Readonly<Record<UpStream, EntryAllowance>>
   /** The end of the hub's ledger by its latest hello, and the applied cursor. */
   #ledger: { last: number; cursor: number } | undefined
   /** Sessions whose connections have ended and whose end is not recorded yet. Each is recorded once. */
@@ -71,11 +73,14 @@ export class HubLink {
   /** An entry may be lost: another process served the hub, or the database failed. Only a hello repairs that. */
   #hasMissed = false
   readonly #mailbox: Mailbox
+  readonly #receiving: Receiving
 
   constructor(ports: HubLinkPorts) {
     this.#ports = ports
     this.#mailbox = new Mailbox(ports)
-    this.#allowances = { ledger: new Allowance(ports), telemetry: new Allowance(ports) }
+    const { clock } = ports.context.runtime
+    this.#receiving = { ...ports, room: new DeadLetterRoom({ ...ports, clock }) }
+    this.#allowances = { ledger: new EntryAllowance(ports), telemetry: new EntryAllowance(ports) }
     this.#identity = new Identity(ports)
     this.#stalls = new StallWatch({
       ...ports,
@@ -87,7 +92,8 @@ export class HubLink {
     return this.#held() !== undefined
   }
 
-  receive(message: LinkMessage): void {
+  /** `size`: the length of the message as it arrived. */
+  receive(message: LinkMessage, size: number): void {
     const { channel, body } = message
     const { domain, context, hubId } = this.#ports
     // Clocks are read when the message arrives. After a wait in the mailbox the hub's clock would seem to be behind.
@@ -101,9 +107,9 @@ export class HubLink {
       case 'presence':
         return body.online ? undefined : this.#onEnded(body.session, body.goodbye === true)
       case 'entries':
-        return this.#postBounded(channel, () => this.#onBatch('ledger', body))
+        return this.#postBounded(channel, () => this.#onBatch('ledger', body, size))
       case 'telemetry':
-        return this.#postBounded(channel, () => this.#onBatch('telemetry', body))
+        return this.#postBounded(channel, () => this.#onBatch('telemetry', body, size))
       case 'ack':
         return this.#postBounded(channel, (sender) => sender.acked(body))
       case 'erased':
@@ -315,22 +321,22 @@ export class HubLink {
     sender.disconnect()
   }
 
-  async #onBatch(stream: UpStream, batch: Batch): Promise<void> {
+  async #onBatch(stream: UpStream, batch: Batch, size: number): Promise<void> {
     if (!this.#allowances[stream].isOpen()) return
-    const received = await this.#apply(stream, batch)
+    const received = await this.#apply(stream, batch, size)
     if (received === 'foreign') return this.hail()
     this.#ports.context.checkpoint('gateway.batch-applied')
     this.#publish('ack', { ...received, clock: this.#time() })
     this.#ports.context.checkpoint('gateway.batch-acknowledged')
   }
 
-  async #apply(stream: UpStream, batch: Batch): Promise<Ack | 'foreign'> {
+  async #apply(stream: UpStream, batch: Batch, size: number): Promise<Ack | 'foreign'> {
     const isCareful = this.#stalls.failures(stream) >= MAX_FAILURES
     const received = await this.#stalls.watched(stream, () =>
-      receiveBatch(this.#ports, stream, batch, isCareful),
+      receiveBatch(this.#receiving, stream, batch, isCareful),
     )
     if (received === 'foreign' || received.resend || received.fork) return received
-    this.#allowances[stream].spend(batch.epoch, batch.first, received.cursor)
+    this.#allowances[stream].spend(batch.epoch, batch.first, received.cursor, size)
     this.#stalls.advanced(stream)
     if (stream === 'ledger' && this.#ledger) this.#ledger.cursor = received.cursor
     return received

@@ -18,7 +18,7 @@ import { recordFinished } from './command-store.ts'
 import { ApplyError, type HubDomain } from './domain.ts'
 import { maySpeak } from './draining.ts'
 import { recordTemperatures } from './temperatures.ts'
-import type { GatewayLimits } from '../platform/settings/gateway-limits.ts'
+import type { DeadLetterRoom } from './dead-letter-room.ts'
 
 export type UpStream = 'ledger' | 'telemetry'
 
@@ -26,6 +26,7 @@ export type UpStream = 'ledger' | 'telemetry'
 export interface Receiving {
   context: CloudContext
   domain: HubDomain
+  room: DeadLetterRoom
   hubId: number
   /** Called after the commit for each command that the entries reported as finished. */
   onCommandFinished: (commandId: string) => void
@@ -294,7 +295,7 @@ export async function applyTelemetry(
 /** Stores an entry that cannot be applied, for a person or a later version (I8). */
 async function keepDeadLetter(
   tx: Tx,
-  { context, domain, hubId }: Receiving,
+  { context, domain, room, hubId }: Receiving,
   { stream, epoch, seq, body }: RawEntry,
   error: unknown,
 ): Promise<void> {
@@ -305,7 +306,7 @@ async function keepDeadLetter(
       stream,
       epoch,
       seq,
-      body: JSON.stringify(body ?? null),
+      body: await room.storedBody(tx, body),
       error: errorText(error),
       at: context.runtime.clock.now(),
     })
@@ -342,49 +343,4 @@ export const isForNobody = (error: unknown): boolean => isStoreFailure(error) &&
 function codeOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : ''
-}
-
-interface AllowancePorts {
-  context: CloudContext
-  settings: Pick<GatewayLimits, 'entriesAtOnce' | 'entriesPerMinute'>
-  hubId: number
-}
-
-/**
- * Limits how much one stream of a hub writes to the database: a burst of `entriesAtOnce`, and `entriesPerMinute` on
- * average. A hub that was offline for long can deliver its backlog at once. A faulty or stolen hub fills the database
- * at a bounded rate. Entries above the limit stay at the hub, which sends them again.
- */
-export class Allowance {
-  readonly #ports: AllowancePorts
-  #left: number
-  /** Time of the last update, in monotonic milliseconds. */
-  #at: number
-  /** The newest counted entry with its epoch, so that a repetition costs nothing. */
-  #counted: { epoch: string; through: number } | undefined
-
-  constructor(ports: AllowancePorts) {
-    this.#ports = ports
-    this.#left = ports.settings.entriesAtOnce
-    this.#at = ports.context.runtime.clock.monotonic()
-  }
-
-  /** Whether another batch may be applied. The batch may exceed the remaining allowance. */
-  isOpen(): boolean {
-    const { context, settings, hubId } = this.#ports
-    const now = context.runtime.clock.monotonic()
-    const more = ((now - this.#at) * settings.entriesPerMinute) / 60_000
-    this.#left = Math.min(settings.entriesAtOnce, this.#left + more)
-    this.#at = now
-    if (this.#left >= 1) return true
-    context.log.warn({ hubId }, 'the hub sends more entries than it may (GATEWAY_ENTRIES_PER_MINUTE)')
-    return false
-  }
-
-  /** Counts the applied entries `first` … `through` of an epoch. */
-  spend(epoch: string, first: number, through: number): void {
-    const counted = this.#counted?.epoch === epoch ? this.#counted.through : first - 1
-    this.#left -= Math.max(0, through - Math.max(counted, first - 1))
-    this.#counted = { epoch, through: Math.max(counted, through) }
-  }
 }

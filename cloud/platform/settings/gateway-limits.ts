@@ -82,6 +82,22 @@ export const gatewayLimits = limits('Gateway', {
       1200,
       'Number of entries of a hub that are applied in a minute once GATEWAY_ENTRIES_AT_ONCE are used up. The hub keeps the others and sends them again.',
     ),
+    entryBytesAtOnce: many(
+      32 * MIB,
+      'Bytes of batches of a hub that are applied without a pause after a long absence.',
+    ),
+    entryBytesPerMinute: many(
+      MIB,
+      'Bytes of batches of a hub that are applied in a minute once GATEWAY_ENTRY_BYTES_AT_ONCE are used up.',
+    ),
+    deadLetterBytes: within(10_000, 10 * MIB)(
+      256 * 1024,
+      'Maximum length of a dead letter. A longer entry is stored with its first half of that, and its length.',
+    ),
+    largeDeadLetters: within(1, 100_000)(
+      200,
+      'Number of dead letters of one hub above 4,096 characters. Further ones are stored with their beginning and length.',
+    ),
     commandTtlMs: ms(5 * SECOND, "Lifetime of a command, by the hub's clock."),
     recordResultsMs: ms(
       100,

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { deadLetters, dropDeadLetter, replayDeadLetter } from '../../../cloud/gateway/dead-letters.ts'
+import { DeadLetterRoom } from '../../../cloud/gateway/dead-letter-room.ts'
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
 import { deadLettersChanged } from '../../../cloud/operations/alarms/hub-alarms.ts'
 import type { Tx } from '../../../cloud/platform/store/database.ts'
@@ -27,6 +28,7 @@ onEachDatabase('dead letters', (open) => {
   })
 
   let seq = 0
+  const settings = { deadLetterBytes: 20_000, largeDeadLetters: 3 }
   beforeEach(() => void (seq = 0))
   /** Receives an entry while a part of the cloud is `broken`. */
   const receive = async (
@@ -40,6 +42,7 @@ onEachDatabase('dead letters', (open) => {
         context: shop.context,
         domain: { ...hubDomain(), ...broken },
         hubId: 1,
+        room: new DeadLetterRoom({ clock: shop.clock, settings, hubId: 1 }),
         onCommandFinished: () => {},
       },
       stream,
@@ -57,6 +60,33 @@ onEachDatabase('dead letters', (open) => {
   const list = () => deadLetters(shop.context.db.kysely, {})
   const replay = (id: number, domain = hubDomain()) =>
     replayDeadLetter(shop.context, domain, { id, actor: 'test' })
+  const lengths = async () => (await list()).map(({ body }) => JSON.stringify(body).length)
+
+  test('a dead letter that is too long is stored with its kind, its beginning and its length, and is not replayed', async () => {
+    const text = 'x'.repeat(100_000)
+    await receive({ kind: 'no such kind', text })
+    const [letter] = await list()
+    expect(letter).toMatchObject({ kind: 'no such kind' })
+    const { cut_from: length, head } = letter!.body as { cut_from: number; head: string }
+    expect(length).toBeGreaterThan(100_000)
+    expect(head).toContain('no such kind')
+    expect((await lengths())[0]).toBeLessThan(20_000)
+    expect(await replay(letter!.id)).toMatchObject({
+      outcome: 'failed',
+      error: expect.stringContaining('only its beginning'),
+    })
+  })
+
+  test('only some dead letters of a hub may be large, and small ones are always stored whole', async () => {
+    for (let n = 0; n < 6; n += 1) await receive({ kind: 'no such kind', text: 'x'.repeat(15_000) })
+    await receive({ kind: 'no such kind', text: 'y'.repeat(3000) })
+    const all = await lengths()
+    expect(all).toHaveLength(7)
+    expect(all.filter((length) => length > 15_000)).toHaveLength(3)
+    expect(all.filter((length) => length > 4096)).toHaveLength(3)
+    expect((await list()).at(-1)!.body).toMatchObject({ text: 'y'.repeat(3000) })
+  })
+
   const followed = async () =>
     (
       await shop.context.db.kysely

@@ -75,6 +75,27 @@ describe('the ledger stream', () => {
     expect(applied).toEqual(entries)
   })
 
+  test('a hub that sends large entries endlessly fills the database at a limited rate of bytes, and its stream continues', async () => {
+    const { world, hub } = await World.connected({
+      settings: { entryBytesAtOnce: 1_000_000, entryBytesPerMinute: 600_000 },
+    })
+    const send = async (): Promise<number> => {
+      for (let n = hub.acks.at(-1)?.cursor ?? 0; n < hub.ledger.entries.length; n += 1) {
+        hub.sendEntries(n + 1, n + 1)
+        await world.pass(50)
+      }
+      return hub.acks.at(-1)!.cursor
+    }
+    hub.append(...Array.from({ length: 30 }, () => ({ kind: 'no such kind', text: 'x'.repeat(100_000) })))
+    const first = await send()
+    expect(first).toBeGreaterThan(8)
+    expect(first).toBeLessThan(13)
+    await world.pass(60_000)
+    const second = (await send()) - first
+    expect(second).toBeGreaterThan(4)
+    expect(second).toBeLessThan(9)
+  })
+
   test('a repeated entry does not count against the hub’s rate', async () => {
     const applied: unknown[] = []
     const { world, hub } = await World.connected({

@@ -15,6 +15,7 @@ import {
   readEntries,
   readPosition,
 } from '../../../cloud/gateway/outbox.ts'
+import { DeadLetterRoom } from '../../../cloud/gateway/dead-letter-room.ts'
 import { receiveBatch } from '../../../cloud/gateway/receiver.ts'
 import { ApplyError } from '../../../cloud/gateway/domain.ts'
 import { defaultLimits } from '../../../cloud/platform/settings/limits.ts'
@@ -75,7 +76,14 @@ onEachDatabase('the gateway’s store', (open) => {
   })
   const answerHello = async (greeter: Parameters<typeof answerHellos>[0], hubId: number, said: Hello) =>
     (await answerHellos(greeter, [{ hubId, hello: said }])).get(hubId)
-  const receiving = () => ({ context, domain: inertDomain, hubId: 1, onCommandFinished: () => {} })
+  const receiving = () => {
+    const room = new DeadLetterRoom({
+      clock: context.runtime.clock,
+      settings: defaultLimits.gateway,
+      hubId: 1,
+    })
+    return { context, domain: inertDomain, room, hubId: 1, onCommandFinished: () => {} }
+  }
   const cancel = (order: number) => ({ kind: 'order.cancel', order_id: uuid(order) }) as const
 
   describe('leases', () => {

@@ -95,8 +95,18 @@ export const otherLimits: readonly OtherLimit[] = [
   },
   {
     what: 'entries of a hub that are applied',
-    settings: ['GATEWAY_ENTRIES_AT_ONCE', 'GATEWAY_ENTRIES_PER_MINUTE'],
+    settings: [
+      'GATEWAY_ENTRIES_AT_ONCE',
+      'GATEWAY_ENTRIES_PER_MINUTE',
+      'GATEWAY_ENTRY_BYTES_AT_ONCE',
+      'GATEWAY_ENTRY_BYTES_PER_MINUTE',
+    ],
     share: 'per hub and stream; the hub keeps the others and sends them again',
+  },
+  {
+    what: 'dead letters above 4,096 characters, and the characters of one',
+    settings: ['GATEWAY_LARGE_DEAD_LETTERS', 'GATEWAY_DEAD_LETTER_BYTES'],
+    share: 'per hub; further ones are stored with their beginning and length, and the stream continues',
   },
   {
     what: 'messages and bytes on their way to or from a hub',
