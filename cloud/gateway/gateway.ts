@@ -137,7 +137,7 @@ export class Gateway {
     })
     this.#hellos = new HelloQueue(context.runtime, this.#settings)
     const parts = { context, domain, leases: this.#leases, refusals: this.#refusals, erase: this.erase }
-    this.#welcomes = new Welcomes(parts, { atOnce: settings.greetTransactions })
+    this.#welcomes = new Welcomes(parts, { ...settings, atOnce: settings.greetTransactions })
     this.#heartbeats = new Heartbeats({ context, domain, leases: this.#leases, gatherMs: settings.gatherMs })
   }
 

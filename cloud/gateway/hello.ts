@@ -5,6 +5,7 @@ import type { Queries, Tx } from '../platform/store/database.ts'
 import type { HubDomain } from './domain.ts'
 import { storeUpdateReports } from './desired-state.ts'
 import { endDrained, maySpeak } from './draining.ts'
+import { EpochAllowance, type EpochLimits } from './epoch-allowance.ts'
 import type { LeaseKeeper, Said } from './leases.ts'
 import { eraseOrder } from './moves.ts'
 import { reconcileOutboxes } from './outbox.ts'
@@ -261,18 +262,21 @@ interface Asked extends Said {
 export class Welcomes {
   readonly #context: HelloContext
   readonly #atOnce: number
+  readonly #epochs: EpochAllowance
   #asked: Asked[] = []
   /** Running transactions. */
   #desks = 0
 
   /** `atOnce`: more than one, so that the database and this process can work at the same time. */
-  constructor(context: HelloContext, { atOnce }: { atOnce: number }) {
+  constructor(context: HelloContext, { atOnce, ...limits }: { atOnce: number } & EpochLimits) {
     this.#context = context
     this.#atOnce = atOnce
+    this.#epochs = new EpochAllowance(context, limits)
   }
 
   /** Like `answerHellos`. Another hello of a hub arrives only after this one is answered. */
   answer(hubId: number, hello: Hello): Promise<Welcome | undefined> {
+    if (!this.#epochs.admits(hubId, hello)) return Promise.resolve(undefined)
     return new Promise((welcome, fail) => {
       this.#asked.push({ hubId, hello, welcome, fail })
       if (this.#desks < this.#atOnce) void this.#answerAll()

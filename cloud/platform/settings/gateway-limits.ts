@@ -74,6 +74,11 @@ export const gatewayLimits = limits('Gateway', {
       64 * MIB,
       'Bytes of messages of a hub that enter in a minute once GATEWAY_MESSAGE_BYTES_AT_ONCE are used up.',
     ),
+    epochsAtOnce: some(100, 'Number of epochs of its streams that a hub may begin without a pause.'),
+    epochsPerHour: some(
+      10,
+      'Number of epochs that a hub may begin in an hour once GATEWAY_EPOCHS_AT_ONCE are used up.',
+    ),
     entriesAtOnce: many(
       50_000,
       'Number of entries of a hub that are applied without a pause after a long absence.',

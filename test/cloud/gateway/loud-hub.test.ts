@@ -157,6 +157,23 @@ describe('the cloud and a hub that sends more than it may', () => {
     expect(loud.welcomes.length).toBeGreaterThan(late)
   })
 
+  test('a hub that begins another epoch with each hello adds a limited number of rows, and is answered again later', async () => {
+    const { world, hub } = await World.connected({ settings: { epochsAtOnce: 20, epochsPerHour: 60 } })
+    const rows = async (): Promise<number> =>
+      (await world.db.kysely.selectFrom('hub_streams').select('epoch').execute()).length
+    for (let n = 0; n < 200; n += 1) {
+      hub.newEpoch()
+      hub.hello()
+      await world.pass(50)
+    }
+    expect(await rows()).toBeLessThan(30)
+    const welcomes = hub.welcomes.length
+    await world.pass(120_000)
+    hub.hello()
+    await world.pass(SETTLED)
+    expect(hub.welcomes.length).toBeGreaterThan(welcomes)
+  })
+
   test('thousands of results that no caller waits for make only a few transactions', async () => {
     let transactions = 0
     const { world, hub } = await World.connected({

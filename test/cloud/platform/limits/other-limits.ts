@@ -104,6 +104,11 @@ export const otherLimits: readonly OtherLimit[] = [
     share: 'per hub and stream; the hub keeps the others and sends them again',
   },
   {
+    what: 'epochs that the streams of a hub begin, which are rows of the database',
+    settings: ['GATEWAY_EPOCHS_AT_ONCE', 'GATEWAY_EPOCHS_PER_HOUR'],
+    share: 'per hub; further hellos with another epoch have no answer until then',
+  },
+  {
     what: 'dead letters above 4,096 characters, and the characters of one',
     settings: ['GATEWAY_LARGE_DEAD_LETTERS', 'GATEWAY_DEAD_LETTER_BYTES'],
     share: 'per hub; further ones are stored with their beginning and length, and the stream continues',
