@@ -101,12 +101,23 @@ async function withParts(q: Queries, rows: readonly DealRow[]): Promise<StoredDe
     .where('deal_id', 'in', ids)
     .orderBy('id')
     .execute()
+  const [triggersOf, rewardsOf, constraintsOf] = [byDeal(triggers), byDeal(rewards), byDeal(constraints)]
   return rows.map((row) => ({
     row,
-    triggers: triggers.filter(({ deal_id }) => deal_id === row.id),
-    rewards: rewards.filter(({ deal_id }) => deal_id === row.id),
-    constraints: constraints.filter(({ deal_id }) => deal_id === row.id),
+    triggers: triggersOf(row.id),
+    rewards: rewardsOf(row.id),
+    constraints: constraintsOf(row.id),
   }))
+}
+
+function byDeal<T extends { deal_id: number }>(parts: readonly T[]): (dealId: number) => readonly T[] {
+  const grouped = new Map<number, T[]>()
+  for (const part of parts) {
+    const group = grouped.get(part.deal_id)
+    if (group) group.push(part)
+    else grouped.set(part.deal_id, [part])
+  }
+  return (dealId) => grouped.get(dealId) ?? []
 }
 
 /** A stored deal in the engine's form. */

@@ -95,14 +95,23 @@ export async function holdOffer(
   return { ...held, judged: held.judged.filter(({ deal }) => isHeld(deal)) }
 }
 
-/** The effect of the eligible deals on the cart. `among`: only these deals. */
-export function planOf({ cart, circumstances, judged }: Offer, among?: ReadonlySet<number>): Plan {
-  const eligible = judged.filter(({ deal, obstacle }) => obstacle === null && (among?.has(deal.id) ?? true))
-  return chooseDeals(
-    eligible.map(({ deal }) => deal),
-    cart,
-    circumstances.buyer,
-  )
+/** The effect of the eligible deals on the cart. */
+export const planOf = (offer: Offer): Plan => planner()(offer)
+
+/**
+ * Chooses deals for one cart. Asked again in a transaction, it repeats the choice only if other deals are eligible by
+ * then. `among`: only these deals.
+ */
+export function planner(among?: ReadonlySet<number>): (offer: Offer) => Plan {
+  const plans = new Map<string, Plan>()
+  return ({ cart, circumstances: { buyer }, judged }) => {
+    const eligible = judged.filter(({ deal, obstacle }) => obstacle === null && (among?.has(deal.id) ?? true))
+    const key = JSON.stringify([buyer, ...eligible.map(({ stored: { row } }) => [row.id, row.updated_at])])
+    const deals = eligible.map(({ deal }) => deal)
+    const plan = plans.get(key) ?? chooseDeals(deals, cart, buyer)
+    plans.set(key, plan)
+    return plan
+  }
 }
 
 /**

@@ -5,10 +5,10 @@ import { moneyText } from '../../../protocol/model/money.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { dealsOfHub, toEngine } from './deal-rows.ts'
-import { applyDeal, type Plan } from './engine/apply-deal.ts'
+import { savingAlone, type Plan } from './engine/apply-deal.ts'
 import type { Reward } from './engine/deal.ts'
 import { type Obstacle, statusOf } from './engine/judge-deal.ts'
-import { type CartAtHub, holdOffer, type Offer, offerDeals, planOf } from './offer.ts'
+import { type CartAtHub, holdOffer, type Offer, offerDeals, planner } from './offer.ts'
 import { announce } from './redemptions.ts'
 
 /** A cart in an integrator's request. */
@@ -81,14 +81,13 @@ export async function checkEligibility(
       ? []
       : await q.selectFrom('products').select(['id', 'name']).where('id', 'in', named).execute()
   const names = new Map(products.map(({ id, name }) => [id, name]))
-  const all = cart.lines.map(({ quantity }) => quantity)
   return eligible.map(({ deal, stored: { row } }) => ({
     deal_id: deal.id,
     deal_name: deal.name,
     description: row.description,
     display_text: row.display_text,
     reward_description: describeRewards(deal.rewards, (id) => names.get(id)!, context.settings.currency),
-    potential_savings: applyDeal(deal, cart, circumstances.buyer, all)?.saving ?? 0,
+    potential_savings: savingAlone(deal, cart, circumstances.buyer),
     start: deal.start,
     end: deal.end,
     stackable: deal.terms.stackable,
@@ -151,18 +150,21 @@ export async function applyReward(
 ): Promise<RewardResult> {
   const { db, runtime, settings, checkpoint } = context
   const ids = [...new Set(request.deal_ids)]
-  const result = await db.transact(async (tx) => {
-    const cart = await readCart(tx.q, hub, request)
+  const cart = await readCart(db.kysely, hub, request)
+  const plan = planner(new Set(ids))
+  // Chosen before the transaction, because the choice takes processor time while others wait for the limits.
+  plan(await offerDeals(db.kysely, context, cart.at, { ids }))
+  const applied = await db.transact(async (tx) => {
     const offer = await holdOffer(tx, context, cart.at, { ids })
-    const plan = planOf(offer, new Set(ids))
+    const held = { offer, plan: plan(offer) }
     const expiresAt = runtime.clock.now() + settings.announcedRedemptionMs
-    await announce(tx, context, cart.at.shopper, plan.applications, expiresAt)
-    const refused = ids.filter((id) => !plan.applications.some(({ deal }) => deal.id === id))
-    const others = refused.length === 0 ? [] : await explainAll(tx.q, hub.id, { offer, plan }, refused)
-    return resultOf(cart, plan, others)
+    await announce(tx, context, cart.at.shopper, held.plan.applications, expiresAt)
+    return held
   })
   checkpoint('deals.announced')
-  return result
+  const refused = ids.filter((id) => !applied.plan.applications.some(({ deal }) => deal.id === id))
+  const others = refused.length === 0 ? [] : await explainAll(db.kysely, hub.id, applied, refused)
+  return resultOf(cart, applied.plan, others)
 }
 
 function resultOf({ items }: ReadCart, plan: Plan, others: readonly string[]): RewardResult {
@@ -199,7 +201,6 @@ async function explainAll(
   ids: readonly number[],
 ): Promise<string[]> {
   const stored = (await dealsOfHub(q, hubId, ids)).map(toEngine)
-  const all = cart.lines.map(({ quantity }) => quantity)
   return ids.map((id) => {
     const deal = stored.find((one) => one.id === id)
     if (!deal) return explain({ id }, 'unknown')
@@ -207,7 +208,7 @@ async function explainAll(
     return explain(deal, verdict ? (verdict.obstacle ?? idle()) : status())
 
     function idle(): WhyNot {
-      if (!applyDeal(deal!, cart, circumstances.buyer, all)) return 'nothing_cheaper'
+      if (savingAlone(deal!, cart, circumstances.buyer) === 0) return 'nothing_cheaper'
       const isStack = [deal!, ...plan.applications.map((one) => one.deal)].every(
         ({ terms }) => terms.stackable,
       )

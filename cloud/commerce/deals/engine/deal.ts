@@ -109,31 +109,6 @@ export const needsMetBy = (lines: readonly CartLine[]): Need[] => [
 export type Units = readonly number[]
 
 export const noUnits = (lines: readonly unknown[]): number[] => lines.map(() => 0)
-export const countOf = (units: Units): number => units.reduce((sum, count) => sum + count, 0)
-
-export const plus = (a: Units, b: Units): number[] => a.map((count, index) => count + b[index]!)
-export const minus = (a: Units, b: Units): number[] => a.map((count, index) => count - b[index]!)
-export const least = (a: Units, b: Units): number[] => a.map((count, index) => Math.min(count, b[index]!))
-
-/** Takes up to `count` units, line after line in the given order. */
-export function take(from: Units, order: readonly number[], count: number): number[] {
-  const taken = noUnits(from)
-  let wanted = count
-  for (const index of order) {
-    taken[index] = Math.min(wanted, from[index]!)
-    wanted -= taken[index]
-  }
-  return taken
-}
-
-/** Indices of the matching lines, cheapest first; for equal prices in the order of the cart. */
-export const cheapestFirst = (
-  lines: readonly CartLine[],
-  fits: (line: CartLine) => boolean = () => true,
-): number[] =>
-  lines
-    .flatMap((line, index) => (fits(line) ? [index] : []))
-    .sort((a, b) => lines[a]!.unitPrice - lines[b]!.unitPrice || a - b)
 
 /**
  * The greatest number of 0…`most` for which a condition holds. The condition must hold for 0, and never again after it
@@ -161,14 +136,23 @@ export function splitByLargestRemainder(amount: number, weights: readonly number
     if (amount !== 0) throw new RangeError('nothing to split an amount over')
     return weights.map(() => 0)
   }
-  // In exact integers, because the products exceed the range of exact numbers.
-  const shares = weights.map((weight) => {
-    const product = BigInt(amount) * BigInt(weight)
-    return { part: Number(product / BigInt(total)), remainder: Number(product % BigInt(total)) }
-  })
+  const divide = amount * total <= Number.MAX_SAFE_INTEGER ? divided : dividedExactly
+  const shares = weights.map((weight) => divide(amount, weight, total))
   const left = amount - shares.reduce((sum, { part }) => sum + part, 0)
   const byRemainder = shares.map((_, index) => index)
   byRemainder.sort((a, b) => shares[b]!.remainder - shares[a]!.remainder || a - b)
   const rounded = new Set(byRemainder.slice(0, left))
   return shares.map(({ part }, index) => part + (rounded.has(index) ? 1 : 0))
+}
+
+/** A weight's share of an amount, and the remainder of the division. Each weight is at most the total. */
+const divided = (amount: number, weight: number, total: number) => {
+  const remainder = (amount * weight) % total
+  return { part: (amount * weight - remainder) / total, remainder }
+}
+
+/** The same for products beyond the range of exact numbers. */
+const dividedExactly = (amount: number, weight: number, total: number) => {
+  const product = BigInt(amount) * BigInt(weight)
+  return { part: Number(product / BigInt(total)), remainder: Number(product % BigInt(total)) }
 }

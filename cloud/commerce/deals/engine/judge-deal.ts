@@ -3,14 +3,10 @@ import type { DealStatus } from '../../../../protocol/contract/deals.ts'
 import type { DealTerms, TimeWindow, TriggerType } from '../../../../protocol/model/deal-terms.ts'
 import { weekdayOf } from '../../../platform/calendar/days.ts'
 import { localDay, minuteOfDay } from '../../../platform/calendar/zone.ts'
+import { type CartIndex, indexOf, type LineGroup } from './cart-index.ts'
 import {
   givesAway,
-  countOf,
   greatest,
-  minus,
-  noUnits,
-  plus,
-  take,
   type Cart,
   type CartLine,
   type Deal,
@@ -18,6 +14,7 @@ import {
   type Trigger,
   type Units,
 } from './deal.ts'
+import { Supply } from './supply.ts'
 
 /** The date and time at a hub. */
 export interface HubTime {
@@ -125,11 +122,22 @@ const met: Record<TriggerType, ((trigger: Trigger, cart: Cart, buyer: Buyer) => 
   ALWAYS: () => true,
 }
 
-const isOfUnits = ({ type }: Trigger): boolean => met[type] === null
+/** Units that a trigger of a deal requires each time it is met, and the lines of the cart that have such units. */
+interface Demand {
+  quantity: number
+  group: LineGroup
+}
 
-const fits = ({ productId, categoryId }: Trigger, line: CartLine): boolean => {
-  if (productId !== null) return line.productId === productId
-  return categoryId === null || line.categoryIds.includes(categoryId)
+/** The narrowest first: its units fit the wider ones too. */
+const demandsOf = ({ triggers }: Deal, lines: readonly CartLine[]): Demand[] =>
+  triggers
+    .filter(({ type }) => met[type] === null)
+    .map((trigger) => ({ quantity: trigger.quantity, group: linesOf(trigger, indexOf(lines)) }))
+    .sort((a, b) => a.group.units - b.group.units)
+
+const linesOf = ({ productId, categoryId }: Trigger, index: CartIndex): LineGroup => {
+  if (productId !== null) return index.ofProduct(productId)
+  return categoryId === null ? index.all : index.ofCategory(categoryId)
 }
 
 /**
@@ -137,43 +145,36 @@ const fits = ({ productId, categoryId }: Trigger, line: CartLine): boolean => {
  */
 export function timesMet(deal: Deal, cart: Cart, buyer: Buyer): number {
   for (const trigger of deal.triggers) if (met[trigger.type]?.(trigger, cart, buyer) === false) return 0
-  const ofUnits = deal.triggers.filter(isOfUnits)
-  if (ofUnits.length === 0) return 1
-  const most = Math.min(
-    ...ofUnits.map((trigger) => Math.floor(countOf(fitting(trigger, cart)) / trigger.quantity)),
-  )
-  const anyOrder = cart.lines.map((_, index) => index)
-  return greatest(most, (times) => times === 0 || triggerUnits(deal, cart, times, anyOrder) !== null)
+  const demands = demandsOf(deal, cart.lines)
+  if (demands.length === 0) return 1
+  const most = Math.min(...demands.map(({ quantity, group }) => Math.floor(group.units / quantity)))
+  if (most === 0) return 0
+  const unitsBeside = unitsBesideTriggers(deal, cart.lines, ({ inCart }) => inCart)
+  return greatest(most, (times) => times === 0 || unitsBeside(times) !== null)
 }
 
 /**
- * The units that meet a deal's triggers this many times, each unit for one trigger; null if there are not enough.
- * `order`: the lines that give units first. The narrowest trigger chooses first, because its units fit the wider ones
- * too.
+ * Returns the remaining units of each line after the triggers of a deal are met a number of times. A unit meets at most
+ * one trigger. Null: the cart has not enough units. `orderOf`: the order in which lines give units.
  */
-export function triggerUnits(
+export function unitsBesideTriggers(
   deal: Deal,
-  cart: Cart,
-  times: number,
-  order: readonly number[],
-): number[] | null {
-  let used = noUnits(cart.lines)
-  const narrowestFirst = deal.triggers
-    .filter(isOfUnits)
-    .map((trigger) => ({ trigger, units: fitting(trigger, cart) }))
-    .sort((a, b) => countOf(a.units) - countOf(b.units))
-  for (const { trigger, units } of narrowestFirst) {
-    const wanted = trigger.quantity * times
-    const free = minus(units, used).map((count) => Math.max(0, count))
-    const taken = take(free, order, wanted)
-    if (countOf(taken) < wanted) return null
-    used = plus(used, taken)
+  lines: readonly CartLine[],
+  orderOf: (group: LineGroup) => readonly number[],
+): (times: number) => Units | null {
+  const { quantities } = indexOf(lines)
+  const orders = new Map<LineGroup, readonly number[]>()
+  const demands = demandsOf(deal, lines).map(({ quantity, group }) => {
+    const order = orders.get(group) ?? orderOf(group)
+    orders.set(group, order)
+    return { quantity, order }
+  })
+  return (times) => {
+    const supply = new Supply(quantities)
+    const isMet = demands.every(({ quantity, order }) => supply.take(order, quantity * times) === 0)
+    return isMet ? supply.left : null
   }
-  return used
 }
-
-const fitting = (trigger: Trigger, { lines }: Cart): Units =>
-  lines.map((line) => (fits(trigger, line) ? line.quantity : 0))
 
 /** The calendar and the clock of a hub at an instant. */
 export function hubTime(timezone: string, at: number): HubTime {

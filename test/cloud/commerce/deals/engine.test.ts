@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { applyDeal, chooseDeals } from '../../../../cloud/commerce/deals/engine/apply-deal.ts'
+import { chooseDeals, savingAlone } from '../../../../cloud/commerce/deals/engine/apply-deal.ts'
 import {
   needOf,
   needsMetBy,
@@ -12,7 +12,6 @@ import { cart, deal, reward, trigger } from './support/deal.ts'
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 const nobody = { paidOrders: null }
-const all = ({ lines }: Cart): number[] => lines.map(({ quantity }) => quantity)
 const worth = ({ lines }: Cart): number => sum(lines.map(({ quantity, unitPrice }) => quantity * unitPrice))
 
 const product = fc.integer({ min: 1, max: 4 })
@@ -163,7 +162,7 @@ test('the units that remain without the free ones meet the trigger once for each
         triggers: [trigger('QUANTITY', needed, of === undefined ? {} : { product: of })],
         rewards: [reward(type, 0, { quantity: free, ...(gift !== undefined && { product: gift }) })],
       })
-      const application = applyDeal(one, before, nobody, all(before))
+      const [application] = chooseDeals([one], before, nobody).applications
       if (!application) return
       const given = sum(application.units)
       const left = sum(
@@ -224,7 +223,7 @@ test('no single deal saves more than the chosen deals, and of equal deals the lo
       const plan = chooseDeals(deals, given, nobody)
       const isAlone = plan.applications.length === 1 && !plan.applications[0]!.deal.terms.stackable
       for (const one of deals) {
-        const saving = applyDeal(one, given, nobody, all(given))?.saving ?? 0
+        const saving = savingAlone(one, given, nobody)
         expect(saving).toBeLessThanOrEqual(plan.saving)
         if (isAlone && !one.terms.stackable && saving === plan.saving)
           expect(plan.applications[0]!.deal.id).toBeLessThanOrEqual(one.id)
@@ -313,8 +312,46 @@ test('each stacked deal has the units that earlier ones left, or one deal applie
         for (const unit of group) unit.isTaken = true
         stacked += off
       }
-      const alone = deals.map((one) => applyDeal(one, given, nobody, all(given))?.saving ?? 0)
+      const alone = deals.map((one) => savingAlone(one, given, nobody))
       expect(chooseDeals(deals, given, nobody).saving).toBe(Math.max(stacked, ...alone))
     }),
   )
+})
+
+test('the saving of a deal alone is the saving of the chosen deals if there is no other', () => {
+  fc.assert(
+    fc.property(anyCart, anyDeal(1), (given, one) => {
+      expect(savingAlone(one, given, nobody)).toBe(chooseDeals([one], given, nobody).saving)
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('a deal reads each line of a cart a few times, whatever numbers of units, triggers and rewards there are', () => {
+  const reads = (parts: number, units: number): number => {
+    let count = 0
+    const lines = Array.from({ length: 100 }, (_, index) => {
+      const unitPrice = 100 + index
+      return {
+        productId: index + 1,
+        categoryIds: [],
+        quantity: units,
+        get unitPrice() {
+          count += 1
+          return unitPrice
+        },
+      }
+    })
+    const one = deal({
+      triggers: Array.from({ length: parts }, () => trigger('QUANTITY')),
+      rewards: Array.from({ length: parts }, () => reward('FREE_ITEM', 0, { quantity: 1 })),
+    })
+    const given = { lines, total: 0 }
+    chooseDeals([one], given, nobody)
+    const prepared = count
+    chooseDeals([{ ...one, id: 2 }], given, nobody)
+    return count - prepared
+  }
+  // Three numbers of applications are tried, and each reads the lines that it discounts.
+  expect(reads(10, 1000)).toBeLessThan(10 * 100)
 })
