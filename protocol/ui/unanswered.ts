@@ -1,11 +1,5 @@
 import type { Failure } from '../client/types.ts'
-
-/** Survives a reload of the page, but not its tab: `sessionStorage`. */
-interface TabStorage {
-  getItem(name: string): string | null
-  setItem(name: string, text: string): void
-  removeItem(name: string): void
-}
+import type { BrowserStorage } from './browser-storage.ts'
 
 interface Stored<Request> {
   at: number
@@ -37,10 +31,11 @@ const nameOf = (about: unknown): string =>
  * has the key and the contents of the first one until the service reports an outcome, so that it is executed once.
  */
 export class Unanswered {
-  readonly #storage: TabStorage
+  /** Survives a reload of the page, but not its tab: `sessionStorage`. */
+  readonly #storage: Pick<BrowserStorage, 'getItem' | 'setItem' | 'removeItem'>
   readonly #now: () => number
 
-  constructor(storage: TabStorage, now: () => number) {
+  constructor(storage: Pick<BrowserStorage, 'getItem' | 'setItem' | 'removeItem'>, now: () => number) {
     this.#storage = storage
     this.#now = now
   }

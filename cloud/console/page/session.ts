@@ -10,6 +10,7 @@ import {
 import { takesKey } from '../../../protocol/client/retry.ts'
 import { surroundings } from '../../../protocol/client/system.ts'
 import type { Args, ClientOptions, Endpoint, ItemOf, Paged } from '../../../protocol/client/types.ts'
+import { BrowserStorage } from '../../../protocol/ui/browser-storage.ts'
 import { sentenceOf } from '../../../protocol/ui/call-program.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
@@ -78,7 +79,7 @@ export const connect = (patience: Patience): Client =>
 /** The page asks again, and shows at once that the service is away. Uploads and slow controls have more time. */
 export const client = connect({ retry: { tries: 2 }, timeoutMs: 20_000 })
 
-const unanswered = new Unanswered(sessionStorage, epochMs)
+const unanswered = new Unanswered(new BrowserStorage(() => sessionStorage), epochMs)
 
 /** A refused or failed call, with the sentence of the service. */
 export class AskError extends Error {

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import { localMoney } from '../../../protocol/model/money.ts'
+import { BrowserStorage } from '../../../protocol/ui/browser-storage.ts'
 import type { Words } from './words/en.ts'
 
 /** The catalogues by language: `de`. A further language is a file in `words/`. */
@@ -10,12 +11,13 @@ const catalogues = new Map(
   ]),
 )
 const KEY = 'larder-language'
+const storage = new BrowserStorage(() => localStorage)
 
 /** The chosen language, else the first that the browser prefers (`Accept-Language`), else English. */
 function firstLanguage(): string {
   const accepted = document.documentElement.dataset['languages'] ?? ''
   const preferred = accepted.split(',').map((each) => each.trim().slice(0, 2).toLowerCase())
-  const chosen = localStorage.getItem(KEY) ?? ''
+  const chosen = storage.getItem(KEY) ?? ''
   return [chosen, ...preferred].find((language) => catalogues.has(language)) ?? 'en'
 }
 
@@ -29,7 +31,7 @@ export const words = (): Words => catalogues.get(language.value)!
 export const languages = [...catalogues].map(([code, { language: name }]) => ({ code, name }))
 
 export function choose(code: string): void {
-  localStorage.setItem(KEY, code)
+  storage.setItem(KEY, code)
   language.value = code
 }
 

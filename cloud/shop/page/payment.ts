@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { PaymentMethod, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { surroundings } from '../../../protocol/client/system.ts'
+import { BrowserStorage } from '../../../protocol/ui/browser-storage.ts'
 import { say } from '../../../protocol/ui/notices.tsx'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { isOutcome, Unanswered } from '../../../protocol/ui/unanswered.ts'
@@ -137,7 +138,7 @@ export const confirm = (): Promise<void> =>
     await paid(await client.call('POST /users/payments/confirm-payment', { body }))
   })
 
-const unanswered = new Unanswered(sessionStorage, epochMs)
+const unanswered = new Unanswered(new BrowserStorage(() => sessionStorage), epochMs)
 
 /** Adds money to the wallet. The processor's event credits it a moment later. */
 export const deposit = (cents: number): Promise<void> =>

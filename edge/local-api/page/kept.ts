@@ -1,4 +1,5 @@
 import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
+import { BrowserStorage, type OpenStorage } from '../../../protocol/ui/browser-storage.ts'
 import type { LocalState } from '../local-state.ts'
 import type { PendingCount } from './pending-counts.ts'
 
@@ -19,14 +20,6 @@ interface Kept {
   seen: Seen | null
 }
 
-/** The browser's `localStorage`. */
-interface BrowserStorage {
-  readonly length: number
-  key(index: number): string | null
-  getItem(key: string): string | null
-  setItem(key: string, text: string): void
-}
-
 const PREFIX = 'larder-hub-page'
 const nothing: Kept = { typed: [], pending: [], seen: null }
 
@@ -36,13 +29,10 @@ const nothing: Kept = { typed: [], pending: [], seen: null }
  * what is stored.
  */
 export class StoredHubs {
-  /** Throws if the browser refuses its storage. */
-  readonly #open: () => BrowserStorage
-  /** Content that the browser did not store: it lasts only while the page is open. */
-  readonly #unstored = new Map<string, string>()
+  readonly #storage: BrowserStorage
 
-  constructor(open: () => BrowserStorage) {
-    this.#open = open
+  constructor(open: () => OpenStorage) {
+    this.#storage = new BrowserStorage(open)
   }
 
   of(hub: number): Kept {
@@ -79,36 +69,20 @@ export class StoredHubs {
   }
 
   #keys(): string[] {
-    try {
-      const storage = this.#open()
-      const all = Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? '')
-      return all.filter((key) => key.startsWith(PREFIX))
-    } catch {
-      return []
-    }
+    return this.#storage.names().filter((key) => key.startsWith(PREFIX))
   }
 
-  /** A browser may refuse its storage, or the storage may contain another version's content. */
+  /** The storage may contain another version's content. */
   #read(key: string): Kept {
     try {
-      return {
-        ...nothing,
-        ...(JSON.parse(this.#unstored.get(key) ?? this.#open().getItem(key) ?? 'null') as Kept | null),
-      }
+      return { ...nothing, ...(JSON.parse(this.#storage.getItem(key) ?? 'null') as Kept | null) }
     } catch {
       return nothing
     }
   }
 
   #write(key: string, change: Partial<Kept>): void {
-    const text = JSON.stringify({ ...this.#read(key), ...change })
-    try {
-      this.#open().setItem(key, text)
-      this.#unstored.delete(key)
-    } catch {
-      // The storage is full or forbidden.
-      this.#unstored.set(key, text)
-    }
+    this.#storage.setItem(key, JSON.stringify({ ...this.#read(key), ...change }))
   }
 }
 

@@ -21,6 +21,7 @@ function browser(texts: Record<string, string> = {}) {
   return new StoredHubs(() => ({
     getItem: (key) => stored.get(key) ?? null,
     setItem: (key, text) => void stored.set(key, text),
+    removeItem: (key) => void stored.delete(key),
     key: (index) => [...stored.keys()][index] ?? null,
     length: stored.size,
   }))

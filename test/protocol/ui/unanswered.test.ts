@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Failure } from '../../../protocol/client/types.ts'
+import { BrowserStorage } from '../../../protocol/ui/browser-storage.ts'
 import { Unanswered } from '../../../protocol/ui/unanswered.ts'
 
 type Answer = { ok: true } | { ok: false; error: Failure }
@@ -65,4 +66,25 @@ test('calls with other contents have other keys, also while one has no answer', 
   const first = await Promise.all(inputs.map(press))
   expect(new Set(first).size).toBe(5)
   expect(await Promise.all(inputs.map(press))).toEqual(first.map((key) => `${key} again`))
+})
+
+test('a lost answer is asked for again under the same key in a browser that stores nothing for the page', async () => {
+  const storage = new BrowserStorage(() => {
+    throw new Error('SecurityError')
+  })
+  const unanswered = new Unanswered(storage, () => 0)
+  const used: string[] = []
+  const press = (answer: Answer) =>
+    unanswered.send(
+      'refund',
+      () => `key ${used.length + 1}`,
+      (key) => {
+        used.push(key)
+        return Promise.resolve(answer)
+      },
+    )
+  await press(lost)
+  await press(done)
+  await press(done)
+  expect(used).toEqual(['key 1', 'key 1', 'key 3'])
 })
