@@ -6,7 +6,7 @@ import { statement, allOf } from '../platform/store/statement.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Tables } from '../platform/store/schema.ts'
 import { schedule, scheduleAlong } from '../platform/work/queue.ts'
-import { isAsBadAs } from '../../protocol/model/alarms.ts'
+import { alarmKinds, isAsBadAs } from '../../protocol/model/alarms.ts'
 import type { Alarm } from '../../protocol/contract/owner-alarms.ts'
 
 /**
@@ -218,13 +218,13 @@ async function planMails(
       reported.map(({ seq }) => seq),
     )
     .execute()
-  const severities = new Map(rows.map(({ seq, data }) => [seq, (JSON.parse(data) as Alarm).severity]))
+  const alarms = new Map(rows.map(({ seq, data }) => [seq, JSON.parse(data) as Alarm]))
   const dueAt = runtime.clock.now() + settings.mailGatherMs
   for (const contact of contacts) {
     const mails = reported
       .filter(
-        ({ owner_id, seq }) =>
-          owner_id === contact.owner_id && isAsBadAs(severities.get(seq)!, contact.severity),
+        ({ owner_id, seq, type }) =>
+          owner_id === contact.owner_id && isNews(alarms.get(seq)!, type, contact.severity),
       )
       .map(({ seq }) => ({ contact_id: contact.id, event_seq: seq, mail_id: null }))
     if (mails.length === 0) continue
@@ -232,4 +232,14 @@ async function planMails(
     // A mail that already waits includes these alarms and is not delayed by them.
     await scheduleAlong(tx, MAIL_WORK, contact.id, dueAt)
   }
+}
+
+/**
+ * Whether a contact is notified of an alarm. An alarm is raised above the severity of its kind only if it becomes worse:
+ * contacts for the first severity know it already.
+ */
+function isNews({ kind, severity }: Alarm, type: string, wanted: Alarm['severity']): boolean {
+  const first = alarmKinds[kind].severity
+  const isKnown = type === 'alarm.raised' && severity !== first && isAsBadAs(first, wanted)
+  return isAsBadAs(severity, wanted) && !isKnown
 }

@@ -1,4 +1,10 @@
-import { clearAlarm, everyOwner, raiseAlarm, type Whereabouts } from '../../events/alarms/alarms.ts'
+import {
+  clearAlarm,
+  everyOwner,
+  raiseAlarm,
+  type Raised,
+  type Whereabouts,
+} from '../../events/alarms/alarms.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/store/database.ts'
@@ -188,6 +194,7 @@ async function reportUnknown(
     soldBy: ownerOfMoney(order, payment),
     detail: reason ?? '',
     details: { processor_ref: ref, amount, reason },
+    isRepeated: true,
   })
 }
 
@@ -275,7 +282,12 @@ async function followDeposit(
   if (!isKnownMove(move)) {
     context.log.error({ userId, kind, ref, amount, reason }, 'unknown status at the processor')
     if (!(await isBack(tx, ref)))
-      await reportDepositDispute(tx, context, id, { ref, detail: reason ?? '', details: { amount, reason } })
+      await reportDepositDispute(tx, context, id, {
+        ref,
+        detail: reason ?? '',
+        details: { amount, reason },
+        isRepeated: true,
+      })
     return
   }
   await deposits.apply(tx, context, deposit, operation, taken(move))
@@ -304,12 +316,12 @@ async function reportDepositDispute(
   tx: Tx,
   context: CloudContext,
   id: number,
-  { ref, detail, details }: { ref: string; detail: string; details: Record<string, unknown> },
+  { ref, details, ...report }: Pick<Raised, 'detail' | 'isRepeated'> & { ref: string; details: object },
 ): Promise<void> {
   for (const place of await everyOwner(tx))
     await raiseAlarm(tx, context, {
       ...disputeOf(place, `deposit ${id}`, ref),
-      detail,
+      ...report,
       details: { processor_ref: ref, ...details },
     })
 }

@@ -9,7 +9,8 @@ import type { Tables } from '../../platform/store/schema.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.ts'
 import { appendEvent } from '../append-event.ts'
-import { aboutSales, isAboutSale, type AboutHub, type WithOwner } from './about-sales.ts'
+import { hasPlace } from './alarm-places.ts'
+import type { AboutHub, WithOwner } from './about-sales.ts'
 import { subjectName } from './subject-name.ts'
 
 /**
@@ -51,6 +52,8 @@ type Problem = Incident & {
   since?: number
   /** If the alarm is already open, its message and details are replaced. */
   refreshes?: true
+  /** A schedule repeats this report of one event. After a person has acknowledged its alarm it is not raised again. */
+  isRepeated?: true
   /** The owner at the sale. A retired hub that has not left for another cell keeps its owner here. */
   soldBy?: number
 }
@@ -79,7 +82,8 @@ export async function raiseAlarm(tx: Tx, context: CloudContext, raised: Raised):
   }
   const owner = await ownerOf(tx, raised)
   if (owner === undefined) return
-  if (!(await hasPlace(tx, context, raised))) return
+  if (raised.isRepeated && last?.owner_id === owner && hasEndedAcknowledged(last)) return
+  if ('hubId' in raised && !(await hasPlace(tx, context, raised))) return
   // A former owner's alarm does not open again under another owner.
   const isBack =
     last !== undefined && last.owner_id === owner && last.cleared_at! > now - context.settings.alarmFlapMs
@@ -122,46 +126,6 @@ async function refresh(tx: Tx, row: AlarmRow, text: Pick<AlarmRow, 'message' | '
   await tx.q.updateTable('alarms').set(text).where('id', '=', row.id).execute()
 }
 
-/**
- * Whether the hub may have another open alarm. A stolen or faulty hub must not flood its owner. Some places are
- * reserved for alarms about the whole hub, such as its silence. The cloud itself raises alarms about sales: they are
- * always raised, and take no place.
- */
-async function hasPlace(
-  tx: Tx,
-  context: CloudContext,
-  { kind, subject, ...where }: Problem,
-): Promise<boolean> {
-  if (!('hubId' in where) || isAboutSale(kind)) return true
-  const { hubId } = where
-  const { alarmsPerHub } = context.settings
-  const { open } = await tx.q
-    .selectFrom('alarms')
-    .select((eb) => eb.fn.countAll<number>().as('open'))
-    .where('hub_id', '=', hubId)
-    .where('cleared_at', 'is', null)
-    .where('kind', 'not in', aboutSales)
-    .executeTakeFirstOrThrow()
-  const kept = subject === null ? 0 : Math.floor(alarmsPerHub / 10)
-  if (open < alarmsPerHub - kept) return true
-  countRefused(tx, context, { hubId, kind, subject, open })
-  return false
-}
-
-/** One log line for each transaction, with the number of alarms without a place. */
-const refusedIn = new WeakMap<Tx, { count: number }>()
-function countRefused(tx: Tx, { log }: CloudContext, about: object): void {
-  const refused = refusedIn.get(tx) ?? { count: 0 }
-  refusedIn.set(tx, refused)
-  // Counted after the commit, because a savepoint may undo some of them.
-  tx.afterCommit(() => {
-    refused.count += 1
-    if (refused.count > 1) return
-    const message = 'a hub has too many open alarms: these are only logged'
-    queueMicrotask(() => log.warn({ ...about, refused: refused.count }, message))
-  })
-}
-
 /** A reported problem still exists, or returned before its alarm ended: people already know. */
 async function hold(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void> {
   if (row.quiet_since === null) return
@@ -174,11 +138,17 @@ async function hold(tx: Tx, context: CloudContext, row: AlarmRow): Promise<void>
   else await unschedule(tx, WORK, row.id)
 }
 
-const reopen = (tx: Tx, { id }: AlarmRow, text: Pick<AlarmRow, 'message' | 'details'>) =>
+/** A person has ended the alarm, rather than acknowledged an ended one. */
+const hasEndedAcknowledged = ({ acknowledged_at, cleared_at }: AlarmRow): boolean =>
+  acknowledged_at !== null && cleared_at !== null && acknowledged_at <= cleared_at
+
+/** As severe as at first: an alarm that is already due to become worse does so at once. */
+const reopen = (tx: Tx, { id, kind }: AlarmRow, text: Pick<AlarmRow, 'message' | 'details'>) =>
   tx.q
     .updateTable('alarms')
     .set((eb) => ({
       ...text,
+      severity: alarmKinds[kind].severity,
       cleared_at: null,
       quiet_since: null,
       is_flapping: 1,
@@ -343,7 +313,7 @@ function applyTime(context: CloudContext, id: string): Promise<Outcome> {
       .where('id', '=', id)
       .returningAll()
       .executeTakeFirstOrThrow()
-    // Contacts that want only critical alarms were not notified yet.
+    // Notifies the contacts that want only critical alarms (`isNews`).
     publishAlarm(tx, context, worse, 'alarm.raised')
     return done
   })

@@ -258,6 +258,23 @@ onEachDatabase('alarms', (open) => {
     ])
   })
 
+  test('a silent hub that returns and is silent again is a warning first', async () => {
+    const silent: Incident<AboutHub> = { hubId: 1, kind: 'hub_silent', subject: null }
+    await raise(silent)
+    await pass(context.settings.hubSilentCriticalMs)
+    await clear(silent)
+    await pass(context.settings.alarmClearMs)
+    await raise(silent)
+    await pass(SECOND)
+    expect((await told()).map(([type, { severity }]) => [type, severity])).toEqual([
+      ['alarm.raised', 'warning'],
+      ['alarm.raised', 'critical'],
+      ['alarm.cleared', 'critical'],
+      ['alarm.raised', 'warning'],
+      ['alarm.raised', 'critical'],
+    ])
+  })
+
   test('an acknowledged alarm stays open until its problem is resolved, and a second acknowledgement changes nothing', async () => {
     await raise(row)
     const [{ id } = { id: '' }] = await rows()

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { acknowledgeAlarm } from '../../../../cloud/events/alarms/alarms.ts'
+import { applyMove } from '../../../../cloud/commerce/payments/processor-moves.ts'
 import { payFromWallet } from '../../../../cloud/commerce/payments/pay.ts'
 import type { MovesRequest } from '../../../../cloud/commerce/processors/processor.ts'
 import { onEachProcessor } from '../../support/each-processor.ts'
@@ -45,6 +47,39 @@ onEachProcessor('external refunds and disputes without an event', (open, stripe)
       { reason: 'processor', amount: 100, status: 'succeeded', actor: 'processor' },
     ])
   })
+
+  test.each(['payment', 'deposit'])(
+    'a dispute of a %s with an unknown status raises no further alarm after a person has acknowledged it',
+    async (of) => {
+      const shop = await open()
+      const { db } = shop.context
+      const userId = await shop.customer()
+      if (of === 'deposit') await fillWallet(shop, userId, 271)
+      else await shop.paidOrder({ 1: 1 })
+      const { id: intent } = (await shop.bank.intents()).at(-1)!
+      // The comparison of each hour finds the dispute again.
+      const find = (): Promise<boolean> =>
+        db.transact((tx) =>
+          applyMove(tx, shop.context, {
+            ref: 'dp_1',
+            kind: 'dispute',
+            intent,
+            amount: 271,
+            status: 'unknown',
+            reason: 'another word',
+          }),
+        )
+      expect(await find()).toBe(true)
+      const [alarm] = await db.kysely.selectFrom('alarms').select(['id', 'kind']).execute()
+      expect(alarm?.kind).toBe('payment_disputed')
+      await db.transact((tx) => acknowledgeAlarm(tx, shop.context, alarm!.id, 'key:owner'))
+      for (const ms of [HOUR, DAY]) {
+        shop.clock.advance(ms)
+        await find()
+        expect(await openAlarms(shop)).toEqual([])
+      }
+    },
+  )
 
   test('a dispute without an event is found, its owner is alarmed, and it ends when it is won weeks later', async () => {
     const shop = await open()

@@ -2,7 +2,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import type { AboutHub } from '../../../../cloud/events/alarms/about-sales.ts'
-import { clearAlarm, raiseAlarm, type Incident } from '../../../../cloud/events/alarms/alarms.ts'
+import { alarmWork, clearAlarm, raiseAlarm, type Incident } from '../../../../cloud/events/alarms/alarms.ts'
 import { MAIL_WORK, publish } from '../../../../cloud/events/publish.ts'
 import {
   mailWork,
@@ -46,6 +46,21 @@ onEachDatabase('alarms by mail', (open) => {
     await work.drain().catch(() => undefined)
   }
   const subjects = (): string[] => sent.map(({ to, subject }) => `${to.address} ${subject}`)
+
+  test('an incident that becomes critical is mailed only to contacts that do not know it yet', async () => {
+    await contact('warned@larder.example', 'warning')
+    await contact('critical@larder.example', 'critical')
+    await raise({ hubId: 1, kind: 'hub_silent', subject: null })
+    await pass()
+    const time = new WorkRunner(context, alarmWork(context))
+    app.runtime.clock.advance(context.settings.hubSilentCriticalMs)
+    await time.drain()
+    await pass()
+    expect(sent.map(({ to, subject }) => [to.address, /warning|critical/.exec(subject)?.[0]])).toEqual([
+      ['warned@larder.example', 'warning'],
+      ['critical@larder.example', 'critical'],
+    ])
+  })
 
   test('a contact gets one mail at the start of an incident, and one at its end', async () => {
     await contact('a@larder.example', 'warning')
