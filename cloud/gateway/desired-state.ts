@@ -20,16 +20,33 @@ export async function readDesired(q: Queries, hubId: number): Promise<DesiredSta
   })
 }
 
-/** Changes settings or the hardware description of a hub, adds 1 to the version, and sends it to the hub. */
+/** A restored database has lost fewer changes of a hub. A stolen hub may report any number. */
+const MOST_LOST = 10_000
+
+/**
+ * Changes settings or the hardware description of a hub, adds 1 to the version, and sends it to the hub. A restored database
+ * passes the numbers that the hub has reported: they belong to other contents.
+ */
 export async function changeDesired(
   tx: Tx,
   hubId: number,
   { settings, hardware }: Partial<Pick<DesiredState, 'settings' | 'hardware'>>,
 ): Promise<void> {
+  const reported = await tx.q
+    .selectFrom('hub_sessions')
+    .select(['applied_version', 'failed_version'])
+    .where('hub_id', '=', hubId)
+    .executeTakeFirst()
+  const known = Math.max(reported?.applied_version ?? 0, reported?.failed_version ?? 0)
   await tx.q
     .updateTable('hubs')
     .set((eb) => ({
-      desired_version: eb('desired_version', '+', 1),
+      desired_version: eb
+        .case()
+        .when(eb.and([eb('desired_version', '<', known), eb('desired_version', '>', known - MOST_LOST)]))
+        .then(known + 1)
+        .else(eb('desired_version', '+', 1))
+        .end(),
       ...(settings && { desired_settings: JSON.stringify(settings) }),
       ...(hardware && { hardware: JSON.stringify(hardware) }),
     }))

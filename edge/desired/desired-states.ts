@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { PRODUCT_VERSION } from '../../protocol/build.ts'
 import { HardwareDescription } from '../../protocol/model/hardware.ts'
@@ -65,17 +66,20 @@ export class DesiredStates {
   /** Called when `report` has changed. */
   onReport: () => void = () => {}
   #versions: Versions | undefined
+  /** There is a file. Without versions it is damaged. */
+  readonly #hasFile: boolean
 
   /**
-   * Reads the file, and writes nothing. A damaged file counts as absent: the cloud sends its content again. `version`: the
-   * running version of the service.
+   * Reads the file, and writes nothing. A damaged file does not show what the hub used, so it tries the content that the cloud
+   * sends again. `version`: the running version of the service.
    */
   constructor(store: string, version = PRODUCT_VERSION) {
     this.#version = version
     this.#path = desiredFile(store)
     this.#updates = updateFiles(store)
     this.checkUpdate()
-    this.#versions = existsSync(this.#path) ? read(this.#path) : undefined
+    this.#hasFile = existsSync(this.#path)
+    this.#versions = this.#hasFile ? read(this.#path) : undefined
   }
 
   /** The service starts: the version on trial is tried now, or is left if an earlier process tried it. */
@@ -121,12 +125,15 @@ export class DesiredStates {
     return failed ? { version: failed.desired.version, error: failed.error } : null
   }
 
-  /** For the hello. */
+  /** For the hello. The number of the version in use is reported only if the hub uses all of it and only it has this number. */
   report(): Hello['desired'] {
     if (!this.#versions) return undefined
     const update = this.#withFirmware(reportOf(this.#update))
+    const { applied, waiting, trial, failed } = this.#versions
+    const others = [waiting, trial?.desired, failed?.desired]
+    const isUsed = applied && isDeepStrictEqual(usable(applied), applied)
     return {
-      applied: this.#versions.applied?.version ?? null,
+      applied: isUsed && others.every((other) => other?.version !== applied.version) ? applied.version : null,
       failed: this.failed(),
       ...(update && { update }),
     }
@@ -173,12 +180,15 @@ export class DesiredStates {
   }
 
   /**
-   * The cloud has sent a version. A hub that receives its first one keeps its own hardware description until the next. Throws
-   * a `StorageError` if the file cannot be written.
+   * The cloud has sent a version. A hub that receives version 1 as its first one keeps its own hardware description until the
+   * next. A later number, or a damaged file, means that this hub used another description: a new card may have the original one.
+   * Throws a `StorageError` if the file cannot be written.
    */
   offer({ software, ...desired }: DesiredState): void {
     if (software !== undefined) this.#wantRelease(software)
-    if (!this.#versions) return this.takeFirst({ ...desired, hardware: null })
+    if (!this.#versions && !this.#hasFile && desired.version === 1)
+      return this.takeFirst({ ...desired, hardware: null })
+    if (!this.#versions) return this.takeFirst(desired)
     const { waiting, ...rest } = this.#versions
     const latest = waiting ?? rest.trial?.desired ?? rest.applied
     if (latest && isSame(latest, desired)) return

@@ -35,9 +35,10 @@ export async function appliedState(q: Queries, hubId: number, desiredVersion: nu
     .where('hub_id', '=', hubId)
     .executeTakeFirst()
   const applied_version = reported?.applied_version ?? null
-  if (applied_version === desiredVersion) return { applied_version, apply_state: 'applied' }
-  if (reported?.failed_version !== desiredVersion) return { applied_version, apply_state: 'pending' }
-  return { applied_version, apply_state: 'rolled_back', apply_error: reported.apply_error }
+  // A hub that has left a version may have used another one with the same number, of a database that was restored since.
+  if (reported?.failed_version === desiredVersion)
+    return { applied_version, apply_state: 'rolled_back', apply_error: reported.apply_error }
+  return { applied_version, apply_state: applied_version === desiredVersion ? 'applied' : 'pending' }
 }
 
 /**

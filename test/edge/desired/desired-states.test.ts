@@ -72,13 +72,58 @@ test('a version that failed is not tried again, but the next one is', () => {
   expect(states.isWaiting()).toBe(true)
 })
 
-test('a damaged file counts as absent, and settings that this version of the service does not know are left out', () => {
+test('a damaged file makes the hub ask for the desired state, and settings that this version of the service does not know are left out', () => {
   const { store, start } = card()
   writeFileSync(desiredFile(store), '{"applied": ')
   expect(start().isMissing()).toBe(true)
   const applied = { ...version(3, { NO_SUCH: '1', LOG_LEVEL: 'loud' }), hardware: { hubId: 'one' } }
   writeFileSync(desiredFile(store), JSON.stringify({ applied }))
   expect(start().overrides()).toEqual({ version: 3, settings: { HEARTBEAT_MS: '3000' }, hardware: null })
+  // So the hub does not use the version.
+  expect(start().report()).toEqual({ applied: null, failed: null })
+})
+
+test.each([1, 2])(
+  'a hub whose file was damaged tries the description of the cloud, and then reports version %i again',
+  (number) => {
+    const { store, start } = card()
+    const controllers = demoHub.controllers.map((each) => ({ ...each, port: `${each.port}-next` }))
+    const hardware = { ...demoHub, controllers }
+    const sent = { version: number, settings: {}, hardware }
+    start().offer({ version: 1, settings: {}, hardware: demoHub })
+    writeFileSync(desiredFile(store), '\0\0\0')
+    const damaged = start()
+    expect([damaged.isMissing(), damaged.report()]).toEqual([true, undefined])
+    damaged.offer(sent)
+    expect([damaged.isWaiting(), damaged.report()]).toEqual([true, { applied: null, failed: null }])
+    damaged.begin([])
+    start().confirm()
+    expect(start().report()).toEqual({ applied: number, failed: null })
+    expect(start().overrides()).toEqual(sent)
+  },
+)
+
+test('a new card with the original hardware description tries a later description of the cloud', () => {
+  const states = card().start()
+  states.offer({ version: 2, settings: {}, hardware: demoHub })
+  expect([states.isWaiting(), states.report()]).toEqual([true, { applied: null, failed: null }])
+})
+
+test('a hub reports no version as applied while another content of a restored cloud has its number', () => {
+  const { start } = card()
+  start().offer({ version: 6, settings: {}, hardware: null })
+  start().offer(version(7))
+  start().begin([])
+  start().confirm()
+  const states = start()
+  expect(states.report()).toEqual({ applied: 7, failed: null })
+  states.offer(version(7, { HEARTBEAT_MS: '9000' }))
+  expect(states.report()).toEqual({ applied: null, failed: null })
+  states.begin([])
+  const failed = { version: 7, error: 'the cloud is not reached' }
+  start().fail(failed.error)
+  expect(start().report()).toEqual({ applied: null, failed })
+  expect(start().overrides()).toEqual(version(7))
 })
 
 test('after a crash or a power failure at any step a hub uses its confirmed version, or tries a version once', () => {

@@ -33,7 +33,7 @@ onEachDatabase('the file of an owner', (open) => {
     await deliver()
     await setSession({ applied_version: desired_version - 1, failed_version: desired_version })
     await expect(read()).rejects.toThrow('(apply_state: rolled_back)')
-    await setSession({ applied_version: desired_version })
+    await setSession({ applied_version: desired_version, failed_version: null })
     expect(await read()).toMatchObject({ hubs: [{ hub_id: 1 }] })
   })
 
