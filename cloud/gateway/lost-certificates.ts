@@ -37,7 +37,7 @@ const issuedBy = ({ from, until }: VerifiedCertificate): number =>
  * Stores a certificate that the database has lost by a restore or a failover: the cloud stores each certificate before it sends
  * it. Returns whether the certificate is valid. It must be newer than the hub, because a restored database gives the number of a
  * lost hub to another one. It must be newer than all known certificates of the hub, and it revokes them: its board has replaced
- * the boards and certificates before it. That board may be stolen, so a warning names the remedy.
+ * the boards and certificates before it. The claim code of the hub ends, too. That board may be stolen, so a warning names the remedy.
  */
 export async function adoptCertificate(
   db: CloudDatabase,
@@ -66,6 +66,12 @@ export async function adoptCertificate(
     // Others may have the key of a former authority. A hub that has a certificate of a newer one needs no more of the former.
     const newer = tx.q.selectFrom('hub_certificates').select('serial').where('hub_id', '=', hubId)
     if (await newer.where('authority', '>', by.id).executeTakeFirst()) return false
+    // The board has used a code of the backup. A second board must not use it.
+    await tx.q
+      .updateTable('hubs')
+      .set({ claim_code_digest: null, claim_expires_at: null })
+      .where('id', '=', hubId)
+      .execute()
     await tx.q
       .updateTable('hub_certificates')
       .set({ revoked_at: now })

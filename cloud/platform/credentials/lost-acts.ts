@@ -39,6 +39,16 @@ const repeats: Readonly<
       .where('identity', '=', object.slice('identity:'.length))
       .where('created_at', '<=', at)
       .execute(),
+  // A board has used the claim code of the backup.
+  'hubs.enroll': ({ q }, { settings }, { hub_id, at }) =>
+    q
+      .updateTable('hubs')
+      .set({ claim_code_digest: null, claim_expires_at: null })
+      .where('id', '=', hub_id ?? 0)
+      // A restored database gives the number of a lost hub to another one. A later code is another one, too.
+      .where('created_at', '<=', at)
+      .where('claim_expires_at', '<=', at + settings.claimCodeMs)
+      .execute(),
   'keys.rotate': null,
   'webhooks.rotate_secret': null,
   'contacts.remove': null,
