@@ -5,7 +5,7 @@ import { followFiles } from '../protocol/model/fresh-files.ts'
 import { uuidv7 } from '../protocol/model/ids.ts'
 import type { Log } from '../protocol/model/log.ts'
 import type { Cancel, Clock, Runtime } from '../protocol/model/runtime.ts'
-import { certificateTime, KnownCertificates } from '../protocol/mqtt/certificates.ts'
+import { certificateTime, KnownCertificates, RENEWAL_DUE } from '../protocol/mqtt/certificates.ts'
 import { MAX_AUTHORITIES } from '../protocol/mqtt/session.ts'
 import type { ChangingTransport, OpenTransport } from '../protocol/mqtt/transport.ts'
 import { bundleOf, openAuthorities } from './enrolment/authority.ts'
@@ -108,7 +108,7 @@ async function portCertificates(
   config: PortConfig,
   context: CloudContext,
   { MQTT_CERT: cert, MQTT_KEY: key }: Partial<Pems>,
-): Promise<{ name: string; make: () => Promise<PortCertificates> }> {
+): Promise<{ name: string; until?: number; make: () => Promise<PortCertificates> }> {
   const authorities = await openAuthorities(context)
   const ca = bundleOf(authorities)
   if (cert !== undefined && key !== undefined)
@@ -121,30 +121,39 @@ async function portCertificates(
     until: Math.min(now + SERVER_LIFETIME_MS, by.until),
   }
   const make = async () => ({ ...(await by.makeServer(hostsOf(config), own)), ca })
-  return { name: ca + by.id, make }
+  return { name: ca + by.id, until: own.until, make }
 }
 
-/** Opens the port for certificates. Its certificates follow a rotation of the authority; new connections use them. */
+/**
+ * Opens the port for certificates. Its certificates follow a rotation of the authority, and its own one is renewed when a third of
+ * its time is left. New connections use them.
+ */
 export async function certificatePort(
   config: PortConfig,
   context: CloudContext,
   pems: Partial<Pems>,
 ): Promise<{
   port?: { certificates: { port: number } & PortCertificates }
-  follow: (broker: EmbeddedBroker) => Promise<void>
+  follow: (broker: Pick<EmbeddedBroker, 'renewPort'>) => Promise<void>
 }> {
   const { MQTT_TLS_PORT: port, MQTT_URL } = config
   if (port === undefined || MQTT_URL !== undefined) return { follow: () => Promise.resolve() }
   const first = await portCertificates(config, context, pems)
-  let used = first.name
+  let { name: used, until: usedUntil } = first
+  // The certificate of an authority that ends is not renewed: the next one would end at the same time.
+  const isDue = (until = 0): boolean =>
+    usedUntil !== undefined &&
+    until > usedUntil &&
+    context.runtime.clock.now() >= usedUntil - SERVER_LIFETIME_MS * (1 - RENEWAL_DUE)
   return {
     port: { certificates: { port, ...(await first.make()) } },
     async follow(broker) {
-      const { name, make } = await portCertificates(config, context, pems)
-      if (name === used) return
+      const { name, until, make } = await portCertificates(config, context, pems)
+      if (name === used && !isDue(until)) return
       broker.renewPort(await make())
       used = name
-      context.log.info({}, 'the broker uses other certificate authorities, or a certificate of another one')
+      usedUntil = until
+      context.log.info({}, 'the broker uses other certificate authorities, or its next certificate')
     },
   }
 }
@@ -166,7 +175,7 @@ const hostsOf = (config: PortConfig): string[] => [
   ),
 ]
 
-/** Each start makes a new server certificate of the own authority. */
+/** The time of a server certificate of the own authority. Each start makes a new one. */
 const SERVER_LIFETIME_MS = 825 * 86_400_000
 
 /** The connections to the external broker that `MQTT_URL` names. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { refreshSales } from './commerce/analytics/refresh-sales.ts'
+import { StoredReport } from './gateway/desired-state.ts'
 import { LAST_ACTIVE } from './commerce/orders/order-rows.ts'
 import { localDay } from './platform/calendar/zone.ts'
 import type { Tx } from './platform/store/database.ts'
@@ -25,6 +26,8 @@ const awaited: readonly Awaited[] = [
   { table: 'hub_sessions', column: 'lease_until' },
   { table: 'hub_sessions', column: 'last_heard_at' },
   { table: 'money_operations', column: 'give_up_at' },
+  { table: 'commands', column: 'created_at', where: sql`state = 'sent'` },
+  { table: 'hubs', column: 'claim_expires_at' },
   {
     table: 'rollout_hubs',
     column: 'given_at',
@@ -50,6 +53,27 @@ export async function putBack(tx: Tx, now: number, byMs: number): Promise<void> 
       where ${sql.ref(column)} > ${now} and ${where}`.execute(tx.q)
   await putSalesBack(tx, now, byMs)
   await putMorningsBack(tx, now)
+  await putReportsBack(tx, now, byMs)
+}
+
+/** A report in the future would never be too old: its hub would keep its wave, and so all rollouts, open. */
+async function putReportsBack({ q }: Tx, now: number, byMs: number): Promise<void> {
+  const rows = await q
+    .selectFrom('hub_updates')
+    .select(['hub_id', 'reported'])
+    .where('reported', 'is not', null)
+    .orderBy('hub_id')
+    .execute()
+  for (const { hub_id, reported } of rows) {
+    const report = StoredReport.parse(JSON.parse(reported!))
+    if (report.since === undefined || report.since <= now) continue
+    const since = Math.max(now, report.since - byMs)
+    await q
+      .updateTable('hub_updates')
+      .set({ reported: JSON.stringify({ ...report, since }) })
+      .where('hub_id', '=', hub_id)
+      .execute()
+  }
 }
 
 /** A day in the future would silence the morning mail until then. */

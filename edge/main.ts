@@ -28,6 +28,7 @@ import { completeMove, MoveFailed } from './enrolment/complete-move.ts'
 import { moving, type MoveState } from './enrolment/moving.ts'
 import { reasonToStay, reasonToWait } from './enrolment/reason-to-stay.ts'
 import { beginOf, Renewal } from './enrolment/renewal.ts'
+import { readPrevious } from './enrolment/enrolment.ts'
 import { Sqlite } from './journal/sqlite-driver.ts'
 import { StorageError, storageReasonOf } from './journal/storage-error.ts'
 import { JournalInUse, type StoreLock } from './journal/store-lock.ts'
@@ -234,6 +235,7 @@ function hubTransport(
       hubId: hardware.hubId,
       store,
       client: mqtt.client,
+      previous: readPrevious(store),
       ca: mqtt.client.ca,
       clock: runtime.clock,
       log,

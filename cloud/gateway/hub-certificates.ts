@@ -5,8 +5,12 @@ import { endOf } from '../../protocol/mqtt/certificates.ts'
 import type { Queries, Tx } from '../platform/store/database.ts'
 import { schedule } from '../platform/work/queue.ts'
 import { maySpeak } from './draining.ts'
+import { CLOCK_TOLERANCE_MS } from './lost-certificates.ts'
 
-/** The latest valid certificate of a hub: of the newest authority, the last that ends. */
+/**
+ * The latest valid certificate of a hub: of the newest authority, the last that ends. A certificate of a clock that was ahead
+ * is not valid before its beginning: brokers refuse it.
+ */
 export const certificateOf = (q: Queries, hubId: number, now: number) =>
   q
     .selectFrom('hub_certificates')
@@ -14,6 +18,8 @@ export const certificateOf = (q: Queries, hubId: number, now: number) =>
     .where('hub_id', '=', hubId)
     .where('revoked_at', 'is', null)
     .where('expires_at', '>', now)
+    .where('issued_at', '<=', now + CLOCK_TOLERANCE_MS)
+    .where((eb) => eb(sql<number>`issued_at - (expires_at - issued_at) / 10`, '<=', now))
     .orderBy('authority', 'desc')
     .orderBy('expires_at', 'desc')
     .limit(1)

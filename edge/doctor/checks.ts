@@ -66,9 +66,14 @@ const fileChecks = ({ store, pemPaths }: EdgeConfig, configPath: string | undefi
     permissions: () =>
       unreadable(
         files,
-        [configPath, store, `${store}.token`, join(folder, 'hub.key'), besides[0], key].filter(
-          (path) => path !== undefined,
-        ),
+        [
+          configPath,
+          store,
+          `${store}.token`,
+          ...['hub.key', 'hub.previous.json'].map((name) => join(folder, name)),
+          besides[0],
+          key,
+        ].filter((path) => path !== undefined),
       ),
     ...diskChecks(files, 'STORE', existsSync(folder) ? folder : '.'),
     'last error'() {

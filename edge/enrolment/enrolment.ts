@@ -10,6 +10,8 @@ export const enrolmentFiles = (store: string) => {
   return {
     key: at('hub.key'),
     certificate: at('hub.crt'),
+    /** The certificate before the last renewal, with its key. */
+    previous: at('hub.previous.json'),
     ca: at('ca.crt'),
     enrolment: at('enrolment.json'),
     /** An exchange of a claim code. It is kept until its answer is installed, or the cloud has refused it. */
@@ -73,6 +75,20 @@ export function readEnrolment(store: string): Enrolment | undefined {
   const key = readFileSync(paths.key, 'utf8')
   if (!isOfKey(cert, key)) throw new Error(`${paths.certificate} is no certificate of ${paths.key}`)
   return { hubId, formerHubId, mqttUrl, cert, key, ca }
+}
+
+/** A certificate and its key, PEM. */
+const Pair = z.object({ cert: z.string(), key: z.string() })
+export type Pair = z.infer<typeof Pair>
+
+/** The pair before the last renewal; undefined without one. A damaged file counts as absent. */
+export function readPrevious(store: string): Pair | undefined {
+  try {
+    const pair = Pair.parse(JSON.parse(readFileSync(enrolmentFiles(store).previous, 'utf8')))
+    return isOfKey(pair.cert, pair.key) ? pair : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Where a hub keeps its files. */

@@ -10,7 +10,7 @@ import { obeyToLeave, type LeavingOptions } from './leave.ts'
 
 /** Removes the secrets of a board: its certificate and key, the settings of the cloud, the tokens and logins of its page. */
 export function eraseSecrets(store: string): void {
-  const { enrolment, moving, next, former, attempt, key, certificate, ca } = enrolmentFiles(store)
+  const { enrolment, moving, next, former, attempt, key, certificate, previous, ca } = enrolmentFiles(store)
   // The board leaves for another cell while `moving` exists, and counts as enrolled while `enrolment` exists.
   for (const path of [
     moving,
@@ -21,6 +21,7 @@ export function eraseSecrets(store: string): void {
     key,
     nextKey(key),
     certificate,
+    previous,
     ca,
     desiredFile(store),
   ])

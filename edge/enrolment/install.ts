@@ -63,6 +63,7 @@ export function install(
   const isOwn = hardware === null || isOwnDescription(place, hardware)
   // A board is enrolled while this file exists, so it is removed first and written last.
   files.rmSync(paths.enrolment, { force: true })
+  files.rmSync(paths.previous, { force: true })
   replaceText(paths.key, key)
   replaceText(paths.certificate, certificate, 0o644)
   replaceText(paths.ca, ca, 0o644)

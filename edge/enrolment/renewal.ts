@@ -8,7 +8,10 @@ import { CertificateAnswer, type CertificateRequest } from '../../protocol/mqtt/
 import { hubUser, parseDownTopic, upTopic } from '../../protocol/mqtt/topics.ts'
 import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport.ts'
 import { replaceText } from '../replace-text.ts'
-import { enrolmentFiles, isOfKey, nextKey } from './enrolment.ts'
+import { enrolmentFiles, isOfKey, nextKey, type Pair } from './enrolment.ts'
+
+/** After failures the hub shows its previous certificate at every third attempt. */
+const PREVIOUS_EVERY = 3
 
 /** A new key and the request for its certificate, PEM. */
 export interface NewKey {
@@ -19,8 +22,10 @@ export interface NewKey {
 export interface RenewalOptions {
   hubId: number
   store: string
-  /** The present certificate and its key, PEM. */
-  client: { cert: string; key: string }
+  /** The present certificate and its key. */
+  client: Pair
+  /** The pair before it. */
+  previous?: Pair | undefined
   /** The authorities that the cloud has given, PEM. */
   ca: string
   clock: Clock
@@ -39,13 +44,16 @@ export interface RenewalOptions {
 /**
  * Renews the hub's certificate over MQTT (SPEC §2), and follows the authorities of the cloud. A certificate of a former authority
  * is renewed at once. The new key becomes valid with its certificate: until then the hub has the
- * former pair, also after a power failure at any step.
+ * former pair, also after a power failure at any step. The hub keeps that pair until its end. If the clock of the cloud was ahead,
+ * the next certificate begins in the future, and brokers refuse it until then.
  */
 export class Renewal {
   readonly #options: RenewalOptions
-  #client: { cert: string; key: string }
+  #client: Pair
+  #previous: Pair | undefined
+  /** Attempts to connect since the last connection. */
+  #failed = 0
   #ca: string
-  #dueAt: number
   #transport: MqttTransport | undefined
   /** The key of the requests, until one is answered: any answer fits it. */
   #next: NewKey | undefined
@@ -56,14 +64,15 @@ export class Renewal {
   constructor(options: RenewalOptions) {
     this.#options = options
     this.#client = options.client
+    this.#previous = options.previous
     this.#ca = options.ca
-    this.#dueAt = dueAt(options.client.cert, options.ca)
     every(options.clock, options.againMs, () => void this.#renew())
   }
 
-  /** The certificate and the key for the next connection. */
-  client(): { cert: string; key: string } {
-    return this.#client
+  /** The certificate and the key of this connection, or for the next one: sometimes the previous pair, while no attempt succeeds. */
+  client(): Pair {
+    const previous = this.#failed % PREVIOUS_EVERY === PREVIOUS_EVERY - 1 ? this.#previous : undefined
+    return previous ?? this.#client
   }
 
   /** The authorities for the next connection, PEM. */
@@ -83,6 +92,7 @@ export class Renewal {
           void this.#renew()
         },
         onDisconnect: (reason) => {
+          this.#failed = this.#transport ? 0 : this.#failed + 1
           this.#transport = undefined
           handlers.onDisconnect(reason)
         },
@@ -99,7 +109,7 @@ export class Renewal {
     const { now, hubId, log } = this.#options
     if (this.#transport === undefined) return
     try {
-      const csr = now() >= this.#dueAt ? await this.#request() : undefined
+      const csr = now() >= dueAt(this.client().cert, this.#ca) ? await this.#request() : undefined
       const request: CertificateRequest = { csr, ca: authoritiesDigest(this.#ca) }
       await this.#transport?.publish(upTopic(hubId, 'certificate'), JSON.stringify(request))
     } catch (error) {
@@ -133,7 +143,6 @@ export class Renewal {
       return log.error({ error: String(error) }, 'the certificate authorities could not be stored')
     }
     this.#ca = ca
-    this.#dueAt = dueAt(this.#client.cert, ca)
     onAuthorities?.(ca)
     log.info({}, 'the hub trusts the present certificate authorities of the cloud')
     // Only now the cloud may sign a certificate of a new authority. Processes of the cloud whose authorities differ must not
@@ -147,17 +156,19 @@ export class Renewal {
     const { hubId, store, log } = this.#options
     if (this.#next === undefined) return
     const { key } = this.#next
+    const used = this.client()
     try {
       const next = new X509Certificate(cert)
       // A certificate of a newer authority may end earlier, for example because the cloud gives shorter ones now.
-      const isNewer = isOfNewest(cert, this.#ca) && !isOfNewest(this.#client.cert, this.#ca)
-      const isLater = isNewer || endOf(next) > endOf(new X509Certificate(this.#client.cert))
+      const isNewer = isOfNewest(cert, this.#ca) && !isOfNewest(used.cert, this.#ca)
+      const isLater = isNewer || endOf(next) > endOf(new X509Certificate(used.cert))
       if (!isOfKey(cert, key) || next.subject !== `CN=${hubUser(hubId)}` || !isLater)
         return log.warn(
           {},
           'the cloud sent a certificate of another key or hub, or an older one; it is not used',
         )
       const paths = enrolmentFiles(store)
+      replaceText(paths.previous, JSON.stringify(used))
       replaceText(nextKey(paths.key), key)
       replaceText(paths.certificate, cert, 0o644)
       renameSync(nextKey(paths.key), paths.key)
@@ -165,8 +176,9 @@ export class Renewal {
       return log.error({ error: String(error) }, 'the next certificate could not be stored')
     }
     this.#next = undefined
+    this.#previous = used
     this.#client = { cert, key }
-    this.#dueAt = dueAt(cert, this.#ca)
+    this.#failed = 0
     this.#options.onRenewed?.(cert)
     log.info(
       { until: new Date(endOf(new X509Certificate(cert))).toISOString() },

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { OrderStatus } from '../../protocol/model/order-status.ts'
 import { putBack } from '../../cloud/clock-step.ts'
+import { renewClaimCode } from '../../cloud/enrolment/claim-codes.ts'
 import { alarmWork, clearAlarm, raiseAlarm } from '../../cloud/events/alarms/alarms.ts'
 import { localDay } from '../../cloud/platform/calendar/zone.ts'
 import { ensureScheduled } from '../../cloud/platform/work/queue.ts'
@@ -135,6 +136,31 @@ onEachDatabase('after a clock that was a day ahead is corrected', (open) => {
     expect(hub.morning_mail_on).toBe(localDay(hub.timezone, shop.clock.now()))
     const given = await kysely.selectFrom('rollout_hubs').select('given_at').execute()
     expect(given).toEqual([{ given_at: shop.clock.now() + MINUTE }])
+  })
+
+  test('a claim code, a command without an answer, and the report of an updater are no older or younger than before', async () => {
+    const report = { version: '1', rollout: '019a0000-0000-7000-8000-000000000001', state: 'confirming' }
+    const shop = await correctClock(async ({ context, clock }) => {
+      const { kysely } = context.db
+      const now = clock.now()
+      await context.db.transact((tx) => renewClaimCode(tx, context, 1))
+      const reported = JSON.stringify({ ...report, since: now + MINUTE })
+      await kysely.insertInto('hub_updates').values({ hub_id: 1, desired: null, reported }).execute()
+      const command = { id: 'one', hub_id: 1, session: 's', body: '{}', object: 'bin 1', actor: 'a' }
+      const open = { state: 'sent', reason: null, data: null, finished_at: null } as const
+      await kysely
+        .insertInto('commands')
+        .values({ ...command, ...open, created_at: now + MINUTE })
+        .execute()
+    })
+    const { kysely } = shop.context.db
+    const now = shop.clock.now()
+    const hub = await kysely.selectFrom('hubs').select('claim_expires_at').executeTakeFirstOrThrow()
+    expect(hub.claim_expires_at! - now).toBeLessThanOrEqual(shop.context.settings.claimCodeMs)
+    const update = await kysely.selectFrom('hub_updates').select('reported').executeTakeFirstOrThrow()
+    expect(JSON.parse(update.reported!)).toEqual({ ...report, since: now + MINUTE })
+    const command = await kysely.selectFrom('commands').select('created_at').executeTakeFirstOrThrow()
+    expect(command.created_at).toBe(now + MINUTE)
   })
 
   test('recurring work keeps its period after a clock correction', async () => {

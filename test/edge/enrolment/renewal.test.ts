@@ -5,10 +5,17 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { renewClaimCode } from '../../../cloud/enrolment/claim-codes.ts'
 import { enrolmentHandlers, renewCertificate, revokeHub } from '../../../cloud/enrolment/enrol.ts'
+import { putBack } from '../../../cloud/clock-step.ts'
 import { certificateOf } from '../../../cloud/gateway/hub-certificates.ts'
 import { openDatabase } from '../../../cloud/platform/store/database.ts'
 import { makeKey } from '../../../edge/enrolment/enrol.ts'
-import { enrolmentFiles, isOfKey, nextKey, readEnrolment } from '../../../edge/enrolment/enrolment.ts'
+import {
+  enrolmentFiles,
+  isOfKey,
+  nextKey,
+  readEnrolment,
+  readPrevious,
+} from '../../../edge/enrolment/enrolment.ts'
 import { Renewal } from '../../../edge/enrolment/renewal.ts'
 import { silentLog } from '../../../protocol/model/log.ts'
 import { CertificateRequest } from '../../../protocol/mqtt/session.ts'
@@ -182,6 +189,45 @@ test('a certificate of another key or hub, or a broken message, changes nothing'
   expect(readEnrolment(store)).toMatchObject(before)
   deliver((await answerTo(request))!)
   expect(renewal.client().cert).not.toBe(before.cert)
+})
+
+test('a certificate of a clock that was ahead leaves the hub its former pair, with which it gets one that brokers accept', async () => {
+  const { due, asked, answerTo, deliver, renewal, clock, store, arrive, cutOff, db, now } = await world()
+  const former = renewal.client()
+  const request = await due()
+  clock.shiftWall(20 * DAY)
+  deliver((await answerTo(request))!)
+  const ahead = renewal.client()
+  expect(readPrevious(store)).toEqual(former)
+  // The clock was 40 days ahead. No broker accepts the certificate now.
+  clock.shiftWall(-40 * DAY)
+  await db.transact((tx) => putBack(tx, now(), 40 * DAY))
+  expect(Date.parse(new X509Certificate(ahead.cert).validFrom)).toBeGreaterThan(now())
+  cutOff()
+  expect(renewal.client()).toEqual(ahead)
+  cutOff()
+  cutOff()
+  expect(renewal.client()).toEqual(former)
+  arrive.onConnect()
+  await clock.pass(20 * DAY - HOUR)
+  deliver((await answerTo(await asked()))!)
+  const { cert } = renewal.client()
+  expect([ahead.cert, former.cert]).not.toContain(cert)
+  expect(readPrevious(store)).toEqual(former)
+  expect(readEnrolment(store)).toMatchObject({ cert })
+})
+
+test('the cloud signs at once for a hub with a certificate that begins in the future', async () => {
+  const { due, answerTo, deliver, context, clock, db, now } = await world()
+  const request = await due()
+  deliver((await answerTo(request))!)
+  expect(await answerTo(request)).toBeNull()
+  clock.shiftWall(-40 * DAY)
+  await db.transact((tx) => putBack(tx, now(), 40 * DAY))
+  const answer = await renewCertificate(context, { brokerCa: () => undefined }, 1, {
+    csr: (await makeKey()).csr,
+  })
+  expect(Date.parse(new X509Certificate(answer!.certificate!).validFrom)).toBeLessThan(now())
 })
 
 test('a power failure between the certificate and its key leaves a pair that fits', async () => {
