@@ -1,10 +1,11 @@
-import { sql, type Selectable } from 'kysely'
+import type { Selectable } from 'kysely'
 import type { Event } from '../../protocol/contract/owner-events.ts'
 import type { EventType } from '../../protocol/model/event-types.ts'
 import { ApiError } from '../platform/api-error.ts'
 import { timestamp } from '../platform/calendar/days.ts'
 import type { CloudContext } from '../platform/context.ts'
 import type { OwnerCredential } from '../platform/credentials/credential.ts'
+import { ofReachedBooks } from '../platform/credentials/hub-access.ts'
 import type { Handlers } from '../platform/http/handler.ts'
 import { jsonWithFiles, jsonWithImages, type AddressOf } from '../platform/media/addresses.ts'
 import type { Media } from '../platform/media/media.ts'
@@ -78,13 +79,10 @@ export async function positionOf(
   return row?.position ?? undefined
 }
 
-/**
- * The events that a credential may see. An owner's key sees the events of its owner. A limited key, and an identity,
- * see the events of their hubs.
- */
-function visibleTo(q: Queries, { hubs, ownerId }: EventFilter['reader']) {
-  let query = q.selectFrom('events').where('position', 'is not', null).where('endpoint_id', 'is', null)
-  if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
-  if (hubs !== '*') query = query.where('hub_id', 'in', hubs.length > 0 ? hubs : [sql.lit(0)])
-  return query
-}
+/** The events that a credential may see. A limited key, and an identity, see the events of their hubs. */
+const visibleTo = (q: Queries, reader: EventFilter['reader']) =>
+  q
+    .selectFrom('events')
+    .where('position', 'is not', null)
+    .where('endpoint_id', 'is', null)
+    .where(ofReachedBooks(q, reader, 'events'))

@@ -1,5 +1,6 @@
 import type { Cancel } from '../../protocol/model/runtime.ts'
 import type { CloudContext } from '../platform/context.ts'
+import { readBookReach } from '../platform/credentials/hub-access.ts'
 import type { Reply, Handlers } from '../platform/http/handler.ts'
 import { LiveStreams } from '../platform/http/live-streams.ts'
 import type { AddressOf } from '../platform/media/addresses.ts'
@@ -151,7 +152,10 @@ export class EventFeed {
     if (position + 1 >= oldest) {
       const from = position + 1 - oldest
       const read = this.#recent.slice(from, from + FRAME_EVENTS)
-      const wanted = read.filter(({ row }) => isWanted(filter, row))
+      const asked = read.filter(({ row }) => isAsked(filter, row))
+      const hubIds = asked.map(({ row }) => row.hub_id)
+      const reaches = await readBookReach(this.#context.db.kysely, filter.reader, hubIds)
+      const wanted = asked.filter(({ row }) => reaches(row.hub_id, row.owner_id))
       return {
         text: wanted.map((item) => (item.frame ??= this.#frame(item.row))).join(''),
         last: position + read.length,
@@ -168,11 +172,9 @@ export class EventFeed {
   }
 }
 
-/** The same condition as in `eventsAfter`. */
-function isWanted({ reader, hubId, types }: EventFilter, row: EventRow): boolean {
+/** The same conditions as in `eventsAfter`, apart from the reader's rights. */
+function isAsked({ hubId, types }: EventFilter, row: EventRow): boolean {
   if (row.endpoint_id !== null) return false
-  if (reader.ownerId !== null && reader.ownerId !== row.owner_id) return false
-  if (reader.hubs !== '*' && (row.hub_id === null || !reader.hubs.includes(row.hub_id))) return false
   if (hubId !== undefined && row.hub_id !== hubId) return false
   return types === undefined || types.some((type) => type === row.type)
 }

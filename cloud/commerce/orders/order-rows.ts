@@ -2,7 +2,7 @@ import { sql, type Selectable } from 'kysely'
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachesHub } from '../../platform/credentials/hub-access.ts'
+import { reachesBook } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { allOf, statement } from '../../platform/store/statement.ts'
@@ -155,7 +155,7 @@ export async function requireOrderOf(
 ): Promise<OrderRow> {
   const order = await q.selectFrom('orders').selectAll().where('id', '=', orderId).executeTakeFirst()
   const owners = order ? await ownersOf(q, order) : []
-  if (!order || !owners.some((owner_id) => reachesHub(credential, { id: order.hub_id, owner_id })))
+  if (!order || !(await reachesBook(q, credential, { hubId: order.hub_id, owners })))
     throw new ApiError('order_not_found')
   return order
 }

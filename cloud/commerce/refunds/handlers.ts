@@ -1,5 +1,5 @@
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachesHub, readOwner } from '../../platform/credentials/hub-access.ts'
+import { reachesBook, readOwner } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { ownersOf, type OrderRow } from '../orders/order-rows.ts'
 import type { CommerceServices } from '../services.ts'
@@ -26,7 +26,7 @@ export function refundHandlers(
       // A cart without money is a conflict for the hub's owner.
       const hub = owners.length === 0 ? await readOwner(db.kysely, order.hub_id) : undefined
       if (hub) owners.push(hub.owner_id)
-      return owners.some((owner_id) => reachesHub(credential, { id: order.hub_id, owner_id }))
+      return reachesBook(db.kysely, credential, { hubId: order.hub_id, owners })
     },
     actor: credential.actor,
     requestKey: key === undefined ? undefined : `${credential.actor} ${JSON.stringify(asked)} ${key}`,

@@ -4,9 +4,11 @@ import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { readBookReach } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
+import { numbersIn } from '../../platform/store/recordset.ts'
 import {
   addEndpoint,
   deliveryRows,
@@ -135,19 +137,34 @@ const unknownCursor = (of: string): ApiError => new ApiError('invalid_cursor', `
 
 async function find(q: Queries, credential: OwnerCredential, id: string): Promise<EndpointRow> {
   const row = await q.selectFrom('webhook_endpoints').selectAll().where('id', '=', id).executeTakeFirst()
-  if (!row || !isSeenBy(credential, row)) throw new ApiError('webhook_not_found')
+  if (!row || (await seenBy(q, credential, [row])).length === 0) throw new ApiError('webhook_not_found')
   return row
 }
 
 async function endpointsSeenBy(q: Queries, credential: OwnerCredential): Promise<EndpointRow[]> {
   let query = q.selectFrom('webhook_endpoints').selectAll().orderBy('id', 'desc')
-  if (credential.ownerId !== null) query = query.where('owner_id', '=', credential.ownerId)
-  return (await query.execute()).filter((row) => isSeenBy(credential, row))
+  const { ownerId, hubs } = credential
+  if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
+  else if (hubs !== '*')
+    query = query.where('owner_id', 'in', (eb) =>
+      eb.selectFrom('hubs').select('hubs.owner_id').where('hubs.id', 'in', numbersIn(q, hubs)),
+    )
+  return seenBy(q, credential, await query.execute())
 }
 
 /** A credential that is limited to hubs sees the webhooks that receive events of only these hubs. */
-function isSeenBy({ ownerId, hubs }: OwnerCredential, row: EndpointRow): boolean {
-  if (ownerId !== null && ownerId !== row.owner_id) return false
-  const of = listOf<number>(row.hub_ids)
-  return hubs === '*' || (of.length > 0 && of.every((id) => hubs.includes(id)))
+async function seenBy(
+  q: Queries,
+  credential: OwnerCredential,
+  rows: readonly EndpointRow[],
+): Promise<EndpointRow[]> {
+  const known = rows.map((row) => ({ row, hubIds: listOf<number>(row.hub_ids) }))
+  const reaches = await readBookReach(
+    q,
+    credential,
+    known.flatMap(({ hubIds }) => hubIds),
+  )
+  const isSeen = ({ row, hubIds }: (typeof known)[number]): boolean =>
+    (hubIds.length === 0 ? [null] : hubIds).every((hubId) => reaches(hubId, row.owner_id))
+  return known.filter(isSeen).map(({ row }) => row)
 }

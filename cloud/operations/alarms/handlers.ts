@@ -2,10 +2,11 @@ import { acknowledgeAlarm, viewAlarm } from '../../events/alarms/alarms.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
+import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { ofReachedBooks } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { ownerAlarmRoutes } from '../../../protocol/contract/owner-alarms.ts'
-import { sql } from 'kysely'
 import type { Queries } from '../../platform/store/database.ts'
 
 /** Lets owners read and acknowledge alarms. */
@@ -53,20 +54,6 @@ export function alarmHandlers(context: CloudContext): Handlers<keyof typeof owne
   }
 }
 
-/**
- * The alarms that a credential may see. An owner's key sees the alarms of its owner. A limited key, and an identity,
- * see the alarms of their hubs. An identity with a list of hubs sees only alarms of the hubs' present owners.
- */
-function visibleAlarms(
-  q: Queries,
-  { hubs, ownerId }: { hubs: '*' | readonly number[]; ownerId: number | null },
-) {
-  let query = q.selectFrom('alarms')
-  if (ownerId !== null) query = query.where('owner_id', '=', ownerId)
-  if (hubs !== '*') query = query.where('hub_id', 'in', hubs.length > 0 ? hubs : [sql.lit(0)])
-  if (hubs !== '*' && ownerId === null)
-    query = query.where('owner_id', '=', (eb) =>
-      eb.selectFrom('hubs').select('hubs.owner_id').whereRef('hubs.id', '=', 'alarms.hub_id'),
-    )
-  return query
-}
+/** The alarms that a credential may see. A limited key, and an identity, see the alarms of their hubs. */
+const visibleAlarms = (q: Queries, credential: OwnerCredential) =>
+  q.selectFrom('alarms').where(ofReachedBooks(q, credential, 'alarms'))

@@ -9,6 +9,7 @@ import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { numbersIn } from '../../platform/store/recordset.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { alarmUnknownOperations } from '../alarms/hub-alarms.ts'
 import { type ControlServices, hardwareError, sendAudited } from './control.ts'
@@ -94,23 +95,27 @@ export async function settleFromAfar(
 
 type OperationRow = Selectable<Tables['unknown_operations']>
 
-/** Lists operations. A credential limits them to the hubs that it reaches. */
+/**
+ * Lists operations. A credential limits them to the hubs that it reaches. The new owner of a moved hub sees its unresolved
+ * operations, and those that were resolved since the move.
+ */
 function rows(q: Queries, credential?: Pick<OwnerCredential, 'ownerId' | 'hubs'>) {
   let found = q.selectFrom('unknown_operations as o').selectAll('o')
   if (credential === undefined) return found
   const { ownerId, hubs } = credential
-  if (ownerId !== null)
+  if (ownerId !== null || hubs !== '*')
     found = found.where('o.hub_id', 'in', (eb) =>
       eb
         .selectFrom('hubs')
         .select('hubs.id')
-        .where('hubs.owner_id', '=', ownerId)
-        // The new owner of a moved hub sees its unresolved operations, and those since the move.
         .where((row) =>
-          row.or([row('o.settled_at', 'is', null), row('hubs.owned_since', '<=', row.ref('o.started_at'))]),
+          row.and([
+            ...(ownerId === null ? [] : [row('hubs.owner_id', '=', ownerId)]),
+            row.or([row('o.settled_at', 'is', null), row('hubs.owned_since', '<=', row.ref('o.settled_at'))]),
+          ]),
         ),
     )
-  if (hubs !== '*') found = found.where('o.hub_id', 'in', hubs.length > 0 ? hubs : [0])
+  if (hubs !== '*') found = found.where('o.hub_id', 'in', numbersIn(q, hubs))
   return found
 }
 

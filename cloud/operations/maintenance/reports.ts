@@ -12,7 +12,14 @@ import { ApiError } from '../../platform/api-error.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { mayReadBooks, type OwnedHub, reachesHub, readOwner } from '../../platform/credentials/hub-access.ts'
+import {
+  mayReadBooks,
+  type OwnedHub,
+  ofReachedBooks,
+  reachesBook,
+  reachesHub,
+  readOwner,
+} from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { nextNumber, type Media } from '../../platform/media/media.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
@@ -65,15 +72,10 @@ export function maintenanceHandlers(
     async 'owner.maintenance.get'({ params: { log_id }, credential }) {
       const row = await q
         .selectFrom('maintenance_reports')
-        .innerJoin('hubs', 'hubs.id', 'maintenance_reports.hub_id')
-        .select(['maintenance_reports.hub_id as id', 'maintenance_reports.owner_id'])
-        .select('hubs.owner_id as present_owner')
-        .where('maintenance_reports.id', '=', log_id)
+        .select(['hub_id', 'owner_id'])
+        .where('id', '=', log_id)
         .executeTakeFirst()
-      const isSeen =
-        row &&
-        reachesHub(credential, row) &&
-        (credential.ownerId !== null || row.owner_id === row.present_owner)
+      const isSeen = row && (await reachesBook(q, credential, { hubId: row.hub_id, owners: [row.owner_id] }))
       // For a hub of the same owner outside the key's access: `unauthorized`. Reports of other owners are not
       // found.
       if (row && !isSeen && row.owner_id === credential.ownerId) throw new ApiError('unauthorized')
@@ -161,18 +163,9 @@ async function fileReport(
 /** A time without an offset is UTC. */
 const instantOf = (text: string): number => Date.parse(/(Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)
 
-/**
- * Reports that a credential may read: those of its owner; without an owner, those of each hub's present
- * owner.
- */
-function visibleReports(q: Queries, { hubs, ownerId }: OwnerCredential) {
-  let found = q.selectFrom('maintenance_reports').innerJoin('hubs', 'hubs.id', 'maintenance_reports.hub_id')
-  found =
-    ownerId === null
-      ? found.whereRef('maintenance_reports.owner_id', '=', 'hubs.owner_id')
-      : found.where('maintenance_reports.owner_id', '=', ownerId)
-  return hubs === '*' ? found : found.where('maintenance_reports.hub_id', 'in', hubs.length > 0 ? hubs : [0])
-}
+/** Reports that a credential may read. */
+const visibleReports = (q: Queries, credential: OwnerCredential) =>
+  q.selectFrom('maintenance_reports').where(ofReachedBooks(q, credential, 'maintenance_reports'))
 
 /** Reports, newest first. */
 async function listReports(

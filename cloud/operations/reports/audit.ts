@@ -2,7 +2,7 @@ import { DAY_MS } from '../../../protocol/model/times.ts'
 import { sql, type RawBuilder, type SqlBool } from 'kysely'
 import { auditColumns, type AuditRecord } from '../../../protocol/contract/owner-reports.ts'
 import { ApiError } from '../../platform/api-error.ts'
-import { listAudit, ofOwner } from '../../platform/audit/audit.ts'
+import { listAudit, ofOwner, ofPresentOwner } from '../../platform/audit/audit.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import { readableBooks, readOwner, requireBooks } from '../../platform/credentials/hub-access.ts'
@@ -10,6 +10,7 @@ import { rangeIn, requireOrder, withinRange } from '../../platform/http/date-ran
 import type { Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { numbersIn } from '../../platform/store/recordset.ts'
 
 /** The audit log: all of it for operators, and the part of an owner for its keys. */
 export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'> => ({
@@ -21,7 +22,7 @@ export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'
     if (query.hub_id !== undefined && !readsAll)
       await requireBooks(q, (id) => readOwner(q, id), credential, query.hub_id)
     const { from, to, action, actor, object } = query
-    const conditions: RawBuilder<SqlBool>[] = readsAll ? [] : [visibleTo(credential)]
+    const conditions: RawBuilder<SqlBool>[] = readsAll ? [] : [visibleTo(q, credential)]
     const all = await readableBooks(q, readsAll ? { hubs: '*', ownerId: null } : credential, query.hub_id)
     const bounds: { since?: number; until?: number } = {}
     if (from !== undefined || to !== undefined) {
@@ -59,13 +60,10 @@ async function requireRecord(
 }
 
 /** The records of an owner's hubs and keys; for a limited key those of its hubs and of itself. */
-function visibleTo({ ownerId, hubs, keyPrefix }: OwnerCredential): RawBuilder<SqlBool> {
-  const ids = sql.join(hubs === '*' || hubs.length === 0 ? [0] : hubs)
-  if (ownerId === null) {
-    const own = sql<SqlBool>`exists (select 1 from hubs as h where h.id = audit_log.hub_id and audit_log.at >= h.owned_since)`
-    return hubs === '*' ? own : sql`(hub_id in (${ids}) and ${own})`
-  }
-  if (hubs === '*') return ofOwner(ownerId)
+function visibleTo(q: Queries, { ownerId, hubs, keyPrefix }: OwnerCredential): RawBuilder<SqlBool> {
+  if (hubs === '*') return ownerId === null ? sql`hub_id is not null` : ofOwner(ownerId)
+  const ofHubs = sql`hub_id in ${numbersIn(q, hubs)}`
+  if (ownerId === null) return sql`(${ofHubs} and ${ofPresentOwner})`
   const itself = sql`(hub_id is null and (actor = ${`key:${keyPrefix}`} or object = ${`key-${keyPrefix}`}))`
-  return sql`((hub_id in (${ids}) and ${ofOwner(ownerId)}) or ${itself})`
+  return sql`((${ofHubs} and ${ofOwner(ownerId)}) or ${itself})`
 }

@@ -189,17 +189,28 @@ const orderOfRecord = sql`case
   then cast(substr(audit_log.object, 7) as bigint) end`
 
 /**
- * Whether a record belongs to an owner. A record about an order belongs to the order's owner at any time, or to the owner
- * of its last payment if the order was never sold. For other records, a hub that was moved has records of each of its
- * owners.
+ * Whether the order of a record belongs to an owner: the order's owner, or the owner of its last payment if the order was
+ * never sold. Null for a record about something else.
  */
-export const ofOwner = (ownerId: number): RawBuilder<boolean> => sql<boolean>`coalesce(
+const hasOrderOf = (owner: RawBuilder<unknown>): RawBuilder<SqlBool> => sql`
   (select coalesce(o.owner_id, (select p.owner_id from payments as p where p.order_id = o.id order by p.id desc limit 1))
-    = ${ownerId} from orders as o where o.id = ${orderOfRecord}),
-  exists (select 1 from hubs as h where h.id = audit_log.hub_id and h.owner_id = ${ownerId}
+    = ${owner} from orders as o where o.id = ${orderOfRecord})`
+
+/** Whether the hub of a record belonged to an owner at the record's time. */
+const hasHubOf = (owner: RawBuilder<unknown>): RawBuilder<SqlBool> => sql`
+  (exists (select 1 from hubs as h where h.id = audit_log.hub_id and h.owner_id = ${owner}
     and audit_log.at >= h.owned_since)
-  or exists (select 1 from former_owners as f where f.hub_id = audit_log.hub_id and f.owner_id = ${ownerId}
-    and audit_log.at >= f.since and audit_log.at < f.until)
+  or exists (select 1 from former_owners as f where f.hub_id = audit_log.hub_id and f.owner_id = ${owner}
+    and audit_log.at >= f.since and audit_log.at < f.until))`
+
+/** Whether a record belongs to the present owner of its hub. */
+export const ofPresentOwner: RawBuilder<SqlBool> = sql`exists (
+  select 1 from hubs as present where present.id = audit_log.hub_id
+    and coalesce(${hasOrderOf(sql`present.owner_id`)}, ${hasHubOf(sql`present.owner_id`)}))`
+
+/** Whether a record belongs to an owner: by its order, else by its hub or its API key. */
+export const ofOwner = (ownerId: number): RawBuilder<boolean> => sql<boolean>`coalesce(
+  ${hasOrderOf(sql`${ownerId}`)}, ${hasHubOf(sql`${ownerId}`)}
   or (audit_log.hub_id is null and exists (select 1 from api_keys as k where k.owner_id = ${ownerId}
     and (audit_log.actor = 'key:' || k.prefix or audit_log.object = 'key-' || k.prefix)))
   or (audit_log.hub_id is null and audit_log.object = ${`owner-${ownerId}`}))`

@@ -1,6 +1,7 @@
 import { sql, type RawBuilder, type Selectable, type SqlBool } from 'kysely'
 import { ApiError } from '../api-error.ts'
 import type { Queries, Tx } from '../store/database.ts'
+import { numbersIn } from '../store/recordset.ts'
 import type { Tables } from '../store/schema.ts'
 import { allOf, statement } from '../store/statement.ts'
 import type { OwnerCredential } from './credential.ts'
@@ -14,6 +15,49 @@ export function reachesHub(credential: Scope, hub: OwnedHub): boolean {
 }
 
 const selects = ({ hubs }: Scope, hubId: number): boolean => hubs === '*' || hubs.includes(hubId)
+
+/**
+ * Which records of hubs under an owner a credential reaches: orders, events, webhooks, reports and the like. A hub that was
+ * moved has records of several owners. A credential without an owner reaches those of the hub's present owner; with every
+ * hub, it reaches all.
+ */
+export async function readBookReach(
+  q: Queries,
+  { hubs, ownerId }: Scope,
+  hubIds: readonly (number | null)[],
+): Promise<(hubId: number | null, owner: number) => boolean> {
+  if (hubs === '*') return (_hubId, owner) => ownerId === null || ownerId === owner
+  const reached = [...new Set(hubIds)].filter((id) => id !== null && hubs.includes(id)) as number[]
+  const ownerOfBook =
+    ownerId === null ? await presentOwners(q, reached) : new Map(reached.map((id) => [id, ownerId]))
+  return (hubId, owner) => hubId !== null && ownerOfBook.get(hubId) === owner
+}
+
+async function presentOwners(q: Queries, hubIds: readonly number[]): Promise<Map<number, number>> {
+  if (hubIds.length === 0) return new Map()
+  const hubs = q.selectFrom('hubs').select(['id', 'owner_id']).where('id', 'in', numbersIn(q, hubIds))
+  return new Map((await hubs.execute()).map(({ id, owner_id }) => [id, owner_id]))
+}
+
+/** The same for a record of one hub, which may have several owners. */
+export async function reachesBook(
+  q: Queries,
+  credential: Scope,
+  { hubId, owners }: { hubId: number; owners: readonly number[] },
+): Promise<boolean> {
+  const reaches = await readBookReach(q, credential, [hubId])
+  return owners.some((owner) => reaches(hubId, owner))
+}
+
+/** The same as a condition on rows of a table with `hub_id` and `owner_id`. */
+export function ofReachedBooks(q: Queries, { hubs, ownerId }: Scope, table: string): RawBuilder<SqlBool> {
+  const [hub, owner] = [sql.ref(`${table}.hub_id`), sql.ref(`${table}.owner_id`)]
+  if (hubs === '*') return ownerId === null ? sql`1 = 1` : sql`${owner} = ${ownerId}`
+  const ofHubs = sql`${hub} in ${numbersIn(q, hubs)}`
+  return ownerId === null
+    ? sql`(${ofHubs} and ${owner} = (select present.owner_id from hubs as present where present.id = ${hub}))`
+    : sql`(${owner} = ${ownerId} and ${ofHubs})`
+}
 
 /** A hub, and the time of its last message. */
 export type HubWithContact = Selectable<Tables['hubs']> & { last_heard_at: number | null }
@@ -145,7 +189,8 @@ export async function readableBooks(
   return rows.map(({ id, owner_id, name, timezone }) => ({
     hubId: id,
     ownerId: ownerId ?? owner_id,
-    name,
+    // The new owner's name for the hub is private to this owner.
+    name: ownerId === null || ownerId === owner_id ? name : `Hub ${id}`,
     timezone,
     isCurrent: ownerId === null || ownerId === owner_id,
   }))

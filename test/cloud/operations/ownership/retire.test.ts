@@ -177,7 +177,7 @@ onEachDatabase('a retired hub', (open) => {
     'a retired hub accepts no change: %s %s is 409, and nothing is sent to the hub',
     async (method, path, body) => {
       const { app, shop, one, retire } = await openHub(open)
-      const change = () => app.call(method, `/api/v1/${path}`, { key: one, ...(body && { body }) })
+      const change = () => app.call(method, `/api/v1/${path}`, { ...one, ...(body && { body }) })
       await retire()
       const sent = (await shop.outbox()).length
       expect(await change()).toMatchObject({

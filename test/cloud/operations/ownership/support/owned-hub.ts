@@ -8,15 +8,25 @@ import { ownerOrderHandlers } from '../../../../../cloud/commerce/orders/handler
 import { refundHandlers } from '../../../../../cloud/commerce/refunds/handlers.ts'
 import { fleetHandlers } from '../../../../../cloud/operations/reports/fleet.ts'
 import { alarmHandlers } from '../../../../../cloud/operations/alarms/handlers.ts'
+import { grantRole } from '../../../../../cloud/platform/credentials/roles.ts'
 import { moveHub, retireHub } from '../../../../../cloud/operations/ownership/hand-over.ts'
 import { temperatureHandlers } from '../../../../../cloud/operations/hubs/temperatures.ts'
 import { maintenanceHandlers } from '../../../../../cloud/operations/maintenance/reports.ts'
-import { openCloud } from '../../../../world/cloud.ts'
+import { openCloud, type CallOptions } from '../../../../world/cloud.ts'
 import { type OpenDatabase } from '../../../../world/database.ts'
 import { openShop, type Shop } from '../../../../world/shop.ts'
 
-/** Hub 1 of owner 1 with a shop, and the API with keys of both owners. */
-export async function openHub(open: OpenDatabase) {
+export type Caller = Pick<CallOptions, 'key' | 'token'>
+
+/** How somebody of the new owner of a moved hub calls: with the owner's key, or as a person with a role at the hub. */
+export const newcomers = ['key', 'person'] as const
+export type Newcomer = (typeof newcomers)[number]
+
+/**
+ * Hub 1 of owner 1 with a shop, and the API. `one` is the key of owner 1, `two` the credential of owner 2: a key, or the
+ * token of a person who gets a role at the hub after its move.
+ */
+export async function openHub(open: OpenDatabase, newcomer: Newcomer = 'key') {
   const db = await open()
   let shop: Shop | undefined
   // The interface creates the hub, and the shop the dependencies of refunds.
@@ -59,10 +69,14 @@ export async function openHub(open: OpenDatabase) {
     'controls:write',
     'inventory:write',
   ] as const
-  const [one, two] = [await app.key([...scopes], { ownerId: 1 }), await app.key([...scopes], { ownerId: 2 })]
-  const call = async (key: string, path: string, method = 'GET', body?: unknown) => {
+  const one = { key: await app.key([...scopes], { ownerId: 1 }) }
+  const two =
+    newcomer === 'key'
+      ? { key: await app.key([...scopes], { ownerId: 2 }) }
+      : { token: await app.issuer.token({ sub: 'nina' }) }
+  const call = async (caller: Caller, path: string, method = 'GET', body?: unknown) => {
     const answer = await app.call(method, `/api/v1/owners/${path}`, {
-      key,
+      ...caller,
       ...(body !== undefined && { body }),
     })
     return { status: answer.status, json: answer.json as Record<string, unknown> }
@@ -75,14 +89,19 @@ export async function openHub(open: OpenDatabase) {
     one,
     two,
     call,
-    move: (newOwner: number) => db.transact((tx) => moveHub(tx, context, { hubId: 1, newOwner })),
+    move: async (newOwner: number) => {
+      const moved = await db.transact((tx) => moveHub(tx, context, { hubId: 1, newOwner }))
+      if (newcomer === 'person' && newOwner === 2)
+        await grantRole(db.kysely, context.runtime, { identity: 'nina', role: 'owner', hubs: [1] })
+      return moved
+    },
     retire: (force = false) =>
       db.transact((tx) => retireHub(tx, context, { hubId: 1, force, actor: 'command line' })),
-    orders: async (key: string) =>
-      ((await call(key, 'hubs/all_orders_paginated/?hub_id=1')).json['data'] as { id: number }[]).map(
+    orders: async (caller: Caller) =>
+      ((await call(caller, 'hubs/all_orders_paginated/?hub_id=1')).json['data'] as { id: number }[]).map(
         ({ id }) => id,
       ),
-    figures: async (key: string) => (await call(key, 'total_orders/?hub_id=1')).json['total_orders'],
+    figures: async (caller: Caller) => (await call(caller, 'total_orders/?hub_id=1')).json['total_orders'],
     /** Sells one unit, which the hub delivers. */
     sell: async (quantity = 1): Promise<number> => {
       const { id } = await shop.paidOrder({ 1: quantity })
