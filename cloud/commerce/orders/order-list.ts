@@ -73,7 +73,7 @@ export interface HistoryPage {
   ownerId: number
   /** 1–100. */
   limit: number
-  /** The id of the previous page's last order. */
+  /** The id of the previous page's last order. It is a position: the order may have changed or been deleted since. */
   cursor: number | null
   search: string | null
   /** Maximum number of names that a search compares (`ORDER_SEARCH_NAMES`). */
@@ -153,7 +153,7 @@ export async function orderHistory(
   history: HistoryPage,
 ): Promise<JsonText<{ data: OwnerOrder[]; next_cursor: number | null; has_more: boolean }>> {
   const { hubId, ownerId, limit, cursor, search, searchNames, filter } = history
-  if (cursor !== null) await requireCursor(q, { hubId, ownerId, cursor })
+  if (cursor !== null) await requirePlace(q, { hubId, ownerId, cursor })
   // One more row than shown reveals whether there are more.
   const wanted = { hubId, ownerId, below: cursor ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
   const rows = filter
@@ -227,10 +227,7 @@ async function filteredOrders(
 ): Promise<number[]> {
   const { since, until, statuses } = filter
   if (statuses.length === 0) return []
-  const last =
-    cursor === null
-      ? undefined
-      : await q.selectFrom('orders').select('created_at').where('id', '=', cursor).executeTakeFirstOrThrow()
+  const [last] = cursor === null ? [] : await placeOf(q, { cursor })
   const after = last ? sql` and (created_at, id) < (${last.created_at}, ${cursor})` : sql``
   const parts = statuses.map(
     (status, index) => sql`select * from (
@@ -245,21 +242,35 @@ async function filteredOrders(
   return idsOf(rows)
 }
 
-interface Cursor extends Pick<HistoryPage, 'hubId' | 'ownerId'> {
-  cursor: number
-}
-const knownCursor = statement((q, { hubId, ownerId, cursor }: Cursor) =>
+/** The order at a cursor, or the order before it if that one has been deleted. */
+const placeOf = statement((q, { cursor }: { cursor: number }) =>
   q
     .selectFrom('orders')
-    .select('id')
-    .where('id', '=', cursor)
-    .where('hub_id', '=', hubId)
-    .where('owner_id', '=', ownerId),
+    .select(['id', 'hub_id', 'owner_id', 'created_at'])
+    .select((eb) =>
+      eb
+        .selectFrom('orders as o')
+        .select((all) => all.fn.max('o.id').as('id'))
+        .as('newest'),
+    )
+    .where('id', '<=', cursor)
+    .orderBy('id', 'desc')
+    .limit(1),
 )
 
-async function requireCursor(q: Queries, at: Cursor): Promise<void> {
-  const [known] = await knownCursor(q, at)
-  if (!known) throw new ApiError('invalid_cursor')
+/** Throws `invalid_cursor` for an order of another hub or owner, and for the number of a future order. */
+async function requirePlace(
+  q: Queries,
+  { hubId, ownerId, cursor }: Pick<HistoryPage, 'hubId' | 'ownerId'> & { cursor: number },
+): Promise<void> {
+  const [place] = await placeOf(q, { cursor })
+  const isKnown =
+    place &&
+    (place.id < cursor
+      ? cursor < place.newest!
+      : // An order whose payment has ended has no owner.
+        place.hub_id === hubId && (place.owner_id === ownerId || place.owner_id === null))
+  if (!isKnown) throw new ApiError('invalid_cursor')
 }
 
 const lastOrder = statement((q, { hubId, ownerId }: Pick<HistoryPage, 'hubId' | 'ownerId'>) =>

@@ -51,9 +51,8 @@ export function webhookHandlers(
   return {
     async 'owner.webhooks.list'({ credential, query: { limit, cursor } }) {
       const all = await endpointsSeenBy(q, credential)
-      const from = cursor === undefined ? 0 : all.findIndex(({ id }) => id === cursor) + 1
-      if (cursor !== undefined && from === 0) throw unknownCursor('webhook')
-      return pageOf(all.slice(from, from + limit + 1).map(viewEndpoint), limit, ({ id }) => id)
+      const rest = cursor === undefined ? all : all.filter(isOlder(requirePlace(cursor, /^we_[\da-f-]{36}$/)))
+      return pageOf(rest.slice(0, limit + 1).map(viewEndpoint), limit, ({ id }) => id)
     },
 
     async 'owner.webhooks.create'({ credential, body }) {
@@ -125,15 +124,20 @@ async function deliveriesOf(q: Queries, endpointId: string, limit: number, curso
   let rows = deliveryRows(q, endpointId)
     .orderBy('d.id', 'desc')
     .limit(limit + 1)
-  if (cursor !== undefined) {
-    const known = await deliveryRows(q, endpointId).where('d.id', '=', cursor).executeTakeFirst()
-    if (!known) throw unknownCursor('delivery of this webhook')
-    rows = rows.where('d.id', '<', cursor)
-  }
+  if (cursor !== undefined) rows = rows.where('d.id', '<', requirePlace(cursor, /^dlv_[\da-f]{20}$/))
   return pageOf((await rows.execute()).map(viewDelivery), limit, ({ id }) => id)
 }
 
-const unknownCursor = (of: string): ApiError => new ApiError('invalid_cursor', `The cursor is not a ${of}.`)
+/** The ids have the order of time, so an id is a place in a list also after its row was deleted. */
+function requirePlace(cursor: string, format: RegExp): string {
+  if (!format.test(cursor)) throw new ApiError('invalid_cursor')
+  return cursor
+}
+
+const isOlder =
+  (place: string) =>
+  ({ id }: EndpointRow): boolean =>
+    id < place
 
 async function find(q: Queries, credential: OwnerCredential, id: string): Promise<EndpointRow> {
   const row = await q.selectFrom('webhook_endpoints').selectAll().where('id', '=', id).executeTakeFirst()

@@ -6,6 +6,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
+import { isPlaceOfHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
@@ -25,8 +26,9 @@ export function operationHandlers(services: ControlServices): Handlers<keyof typ
     async 'owner.operations.list'({ credential, query: { hub_id: hubId, state, limit, cursor } }) {
       let found = rows(q, credential)
       if (cursor !== undefined) {
-        const known = await rows(q, credential).where('o.operation_id', '=', cursor).executeTakeFirst()
-        if (!known) throw new ApiError('invalid_cursor', 'The cursor is not an operation.')
+        const known = await rows(q).where('o.operation_id', '=', cursor).executeTakeFirst()
+        if (!known || !(await isPlaceOfHub(q, credential, known.hub_id)))
+          throw new ApiError('invalid_cursor', 'The cursor is not an operation.')
         const { started_at, operation_id } = known
         found = found.where(sql<boolean>`(o.started_at, o.operation_id) < (${started_at}, ${operation_id})`)
       }
@@ -97,7 +99,7 @@ type OperationRow = Selectable<Tables['unknown_operations']>
 
 /**
  * Lists operations. A credential limits them to the hubs that it reaches. The new owner of a moved hub sees its unresolved
- * operations, and those that were resolved since the move.
+ * operations, and operations resolved since the move.
  */
 function rows(q: Queries, credential?: Pick<OwnerCredential, 'ownerId' | 'hubs'>) {
   let found = q.selectFrom('unknown_operations as o').selectAll('o')

@@ -6,7 +6,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import { timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { reachableHubs, type HubWithContact } from '../../platform/credentials/hub-access.ts'
+import { isPlaceOfHub, reachableHubs, type HubWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
@@ -17,8 +17,10 @@ export const fleetHandlers = (context: CloudContext): Handlers<'owner.fleet.list
     const q = context.db.kysely
     const reached = await reachableHubs(q, credential)
     const own = reached.filter(({ id }) => hub_id === undefined || id === hub_id)
-    if (cursor !== undefined && !own.some(({ id }) => String(id) === cursor))
-      throw new ApiError('invalid_cursor')
+    const isPlace =
+      cursor === undefined ||
+      (/^\d{1,10}$/.test(cursor) && (await isPlaceOfHub(q, credential, Number(cursor))))
+    if (!isPlace) throw new ApiError('invalid_cursor')
     const hubs = own.filter(({ id }) => cursor === undefined || id > Number(cursor)).slice(0, limit + 1)
     const { furtherHubs = [] } = credential
     const rows = await readFleet(context, hubs, (id) => furtherHubs === '*' || furtherHubs.includes(id))

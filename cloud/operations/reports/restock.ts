@@ -5,10 +5,11 @@ import { ApiError } from '../../platform/api-error.ts'
 import { addDays } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { reachableHubs, type HubWithContact } from '../../platform/credentials/hub-access.ts'
+import { isPlaceOfHub, reachableHubs, type HubWithContact } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf, type List } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
+import { numbersIn } from '../../platform/store/recordset.ts'
 
 /** The rows to refill: those with a product that are not full or are blocked, by hub and place. */
 export const restockHandlers = ({ db, runtime }: CloudContext): Handlers<'owner.restock.list'> => ({
@@ -19,9 +20,16 @@ export const restockHandlers = ({ db, runtime }: CloudContext): Handlers<'owner.
       ({ id, retired_at }) => retired_at === null && (query.hub_id === undefined || id === query.hub_id),
     )
     const wanted = { hubs, days: query.days, now: runtime.clock.now() }
+    const { cursor } = query
+    if (cursor !== undefined) {
+      const isPlace = PLACE.test(cursor) && (await isPlaceOfHub(db.kysely, credential, parseInt(cursor, 10)))
+      if (!isPlace) throw new ApiError('invalid_cursor')
+    }
     return answerList(request, restockColumns, (page) => readRestock(db.kysely, { ...wanted, ...page }))
   },
 })
+
+const PLACE = /^\d{1,10}(\.\d{1,9}){3}$/
 
 interface Wanted {
   hubs: readonly HubWithContact[]
@@ -53,7 +61,14 @@ export async function readRestock(q: Queries, wanted: Wanted): Promise<List<Rest
       shownUnits.as('quantity'),
       sql<number>`case when ${isBlocked('facings')} then 1 else 0 end`.as('blocked'),
     ])
-    .where('facings.hub_id', 'in', [0, ...hubs.map(({ id }) => id)])
+    .where(
+      'facings.hub_id',
+      'in',
+      numbersIn(
+        q,
+        hubs.map(({ id }) => id),
+      ),
+    )
     .where(sql<boolean>`(${shownUnits} < s.depth or ${isBlocked('facings')})`)
     .orderBy('facings.hub_id')
     .orderBy('facings.cabinet')
@@ -62,8 +77,6 @@ export async function readRestock(q: Queries, wanted: Wanted): Promise<List<Rest
     .limit(limit + 1)
   if (cursor !== undefined) {
     const [hub, ...place] = cursor.split('.').map(Number)
-    const isPlace = /^\d{1,10}(\.\d{1,9}){3}$/.test(cursor) && hubs.some(({ id }) => id === hub)
-    if (!isPlace) throw new ApiError('invalid_cursor')
     rows = rows.where(
       sql<boolean>`(facings.hub_id, facings.cabinet, facings.shelf, facings."row") > (${hub}, ${sql.join(place)})`,
     )

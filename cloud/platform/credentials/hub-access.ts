@@ -161,6 +161,12 @@ export async function mayReadBooks(q: Queries, credential: Scope, hub: OwnedHub)
   return (await tenures(q, hub.id, ownerId)).length > 0
 }
 
+/** Whether an id is a place in a list of hubs: that of a hub which the credential reaches or reached before. */
+export async function isPlaceOfHub(q: Queries, credential: Scope, hubId: number): Promise<boolean> {
+  const hub = await readOwner(q, hubId)
+  return hub !== undefined && mayReadBooks(q, credential, hub)
+}
+
 /** A hub under an owner whose records of that time a credential may read. */
 export interface HubBook {
   hubId: number
