@@ -94,7 +94,7 @@ async function readSums(
     .selectFrom('sales_days')
     .select([key, 'name', (eb) => eb.fn.max('day').as('last')])
     .select(({ fn }) => ['orders' as const, ...saleFigures].map((name) => fn.sum<number>(name).as(name)))
-    .where(inBooks(books))
+    .where(inBooks(q, books))
     .where('part', '=', part)
     .where('day', '>=', from)
     .where('day', '<=', to)

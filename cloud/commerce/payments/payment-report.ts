@@ -70,25 +70,51 @@ async function readPayments(
     range,
   )
   const after = cursor === undefined ? undefined : await placeOf(q, books, cursor)
-  const owners = [...new Set(books.map(({ ownerId }) => ownerId))]
-  const parts = owners.flatMap((owner) =>
+  const ofOwner = new Map<number, HubBook[]>()
+  for (const book of books) {
+    const own = ofOwner.get(book.ownerId)
+    if (own) own.push(book)
+    else ofOwner.set(book.ownerId, [book])
+  }
+  const found: Place[] = []
+  for (let first = 0; first < ofOwner.size; first += OWNERS_AT_ONCE) {
+    const owners = [...ofOwner].slice(first, first + OWNERS_AT_ONCE)
+    found.push(...(await placesOf(q, owners, { order_id, limit, after, range })))
+  }
+  const rows = found.toSorted((a, b) => b.at - a.at || b.source - a.source || b.number - a.number)
+  return pageOf(await describe(q, rows.slice(0, limit + 1)), limit, ({ id }) => id)
+}
+
+/** A database limits the parts of a statement, and each owner needs a part for each source. */
+const OWNERS_AT_ONCE = 25
+
+interface WantedPlaces extends Pick<Wanted, 'order_id' | 'limit'> {
+  after: Place | undefined
+  range: AskedRange
+}
+
+/** The newest rows of some owners, and one more than the limit. */
+async function placesOf(
+  q: Queries,
+  owners: readonly (readonly [owner: number, own: readonly HubBook[]])[],
+  { order_id, limit, after, range }: WantedPlaces,
+): Promise<Place[]> {
+  const parts = owners.flatMap(([owner, own]) =>
     sources.map(({ table, at }, source) => {
-      const own = books.filter(({ ownerId }) => ownerId === owner)
       const isOfOrder = order_id === undefined ? sql`` : sql`order_id = ${order_id} and `
       // The sum keeps the index of the owner from being used in place of the order's.
       const isOfOwner = order_id === undefined ? sql`owner_id = ${owner}` : sql`owner_id + 0 = ${owner}`
       return sql`select * from (
         select ${sql.lit(source)} as source, id as number, ${sql.ref(at)} as at from ${sql.table(table)}
         where ${isOfOrder}${isOfOwner} and ${conditions[source]!} and amount > 0
-          and ${withinRange(at, own, range)}${after ? sql` and ${isBefore(sql.ref(at), source, after)}` : sql``}
+          and ${withinRange(q, at, own, range)}${after ? sql` and ${isBefore(sql.ref(at), source, after)}` : sql``}
         order by ${sql.ref(at)} desc, id desc limit ${sql.lit(limit + 1)}) as part${sql.lit(source)}`
     }),
   )
-  if (parts.length === 0) return { data: [], next_cursor: null, has_more: false }
   const { rows } = await sql<Place>`
     select source, number, at from (${sql.join(parts, sql` union all `)}) as moved
     order by at desc, source desc, number desc limit ${sql.lit(limit + 1)}`.execute(q)
-  return pageOf(await describe(q, rows), limit, ({ id }) => id)
+  return rows
 }
 
 /** A row of a source. */

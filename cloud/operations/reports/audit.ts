@@ -30,7 +30,7 @@ export const auditHandlers = ({ db }: CloudContext): Handlers<'owner.audit.read'
       const { since, until } = rangeIn('UTC', query)
       // With a plain `or` PostgreSQL reads and sorts all records of the range.
       conditions.push(
-        sql`coalesce(${withinRange('at', all, query)} or (hub_id is null and at >= ${since} and at < ${until}), false)`,
+        sql`coalesce(${withinRange(q, 'at', all, query)} or (hub_id is null and at >= ${since} and at < ${until}), false)`,
       )
       // Bounds of all time zones, which the indexes have.
       bounds.since = since - DAY_MS

@@ -73,7 +73,7 @@ export const hubsWithContact = (q: Queries) =>
 export async function reachableHubs(q: Queries, { hubs, ownerId }: Scope): Promise<HubWithContact[]> {
   let query = hubsWithContact(q).orderBy('hubs.id')
   if (ownerId !== null) query = query.where('hubs.owner_id', '=', ownerId)
-  if (hubs !== '*') query = query.where('hubs.id', 'in', hubs.length > 0 ? hubs : [0])
+  if (hubs !== '*') query = query.where('hubs.id', 'in', numbersIn(q, hubs))
   return query.execute()
 }
 
@@ -185,7 +185,7 @@ export async function readableBooks(
 ): Promise<HubBook[]> {
   const selected = hubId === undefined ? hubs : hubs === '*' || hubs.includes(hubId) ? [hubId] : []
   let query = q.selectFrom('hubs').select(['id', 'owner_id', 'name', 'timezone']).orderBy('id')
-  if (selected !== '*') query = query.where('id', 'in', selected.length > 0 ? selected : [0])
+  if (selected !== '*') query = query.where('id', 'in', numbersIn(q, selected))
   if (ownerId !== null)
     query = query.where(
       sql<boolean>`(hubs.owner_id = ${ownerId} or exists (
@@ -202,14 +202,22 @@ export async function readableBooks(
   }))
 }
 
-/** Restricts rows with `hub_id` and `owner_id` to some books. */
-export function inBooks(books: readonly Pick<HubBook, 'hubId' | 'ownerId'>[]): RawBuilder<SqlBool> {
-  const owners = [...new Set(books.map(({ ownerId }) => ownerId))]
-  const parts = owners.map((owner) => {
-    const hubs = books.filter(({ ownerId }) => ownerId === owner).map(({ hubId }) => hubId)
-    return sql`(owner_id = ${owner} and hub_id in (${sql.join(hubs)}))`
-  })
-  return parts.length === 0 ? sql`1 = 0` : sql`(${sql.join(parts, sql` or `)})`
+/**
+ * Restricts rows with `hub_id` and `owner_id` to the books of one owner, or to books of several owners who all still have
+ * their hubs.
+ */
+export function inBooks(
+  q: Queries,
+  books: readonly Pick<HubBook, 'hubId' | 'ownerId'>[],
+): RawBuilder<SqlBool> {
+  const [owner, another] = new Set(books.map(({ ownerId }) => ownerId))
+  if (owner === undefined) return sql`1 = 0`
+  const hubs = books.map(({ hubId }) => hubId)
+  const owners =
+    another === undefined
+      ? sql`${owner}`
+      : sql`(select present.owner_id from hubs as present where present.id = hub_id)`
+  return sql`(owner_id = ${owners} and hub_id in ${numbersIn(q, hubs)})`
 }
 
 /** A period of ownership: `since` inclusive, `until` exclusive. Null: it lasts. */

@@ -3,6 +3,8 @@ import { ApiError } from '../api-error.ts'
 import { addDays } from '../calendar/days.ts'
 import { startOfDay } from '../calendar/zone.ts'
 import type { HubBook } from '../credentials/hub-access.ts'
+import type { Queries } from '../store/database.ts'
+import { numbersIn } from '../store/recordset.ts'
 
 /** `from` and `to` of a report: days of the hub's calendar, `to` inclusive, or timestamps, `to` exclusive. */
 export interface AskedRange {
@@ -38,17 +40,22 @@ export function requireOrder(zones: readonly string[], asked: AskedRange): void 
 
 /** Restricts rows to the hubs of some books, and to a range of days of each hub's own calendar. */
 export function withinRange(
+  q: Queries,
   column: string,
   books: readonly HubBook[],
   asked: AskedRange,
 ): RawBuilder<SqlBool> {
   if (books.length === 0) return sql`1 = 0`
-  const zones = [...new Set(books.map(({ timezone }) => timezone))]
-  const parts = zones.map((zone) => {
+  const hubsOf = new Map<string, number[]>()
+  for (const { hubId, timezone } of books) {
+    const hubs = hubsOf.get(timezone)
+    if (hubs) hubs.push(hubId)
+    else hubsOf.set(timezone, [hubId])
+  }
+  const parts = [...hubsOf].map(([zone, hubs]) => {
     const { since, until } = rangeIn(zone, asked)
-    const hubs = books.filter(({ timezone }) => timezone === zone).map(({ hubId }) => hubId)
     const at = sql.ref(column)
-    return sql`(hub_id in (${sql.join(hubs)}) and ${at} >= ${since} and ${at} < ${until})`
+    return sql`(hub_id in ${numbersIn(q, hubs)} and ${at} >= ${since} and ${at} < ${until})`
   })
   return sql`(${sql.join(parts, sql` or `)})`
 }
