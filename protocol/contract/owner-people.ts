@@ -128,7 +128,7 @@ export const ownerPeopleRoutes = defineRoutes(
       errors: hubErrors,
       summary: 'Give a person a role at hubs',
       description:
-        'The person signs in at the identity provider and then reaches these hubs with the rights of the role. The same role at the same hubs again changes nothing. A role with a scope that the credential lacks is 403 `scope_missing`.',
+        'The person signs in at the identity provider and then reaches these hubs with the rights of the role. The same role at the same hubs again changes nothing. A role with a scope that the credential lacks is 403 `scope_missing`. More than 500 roles at the hubs of one owner (`ROLES_PER_OWNER`) are 422 `validation_error`.',
       examples: { body: { identity: 'auth0|64f1', role: 'technician', hub_ids: [1, 2] }, response: person },
     },
     'owner.staff.revoke': {
@@ -220,7 +220,7 @@ export const ownerPeopleRoutes = defineRoutes(
       errors: hubErrors,
       summary: 'Issue an API key',
       description:
-        'The service stores only a digest: `api_key` is shown only here. A scope that the credential lacks is 403 `scope_missing`.',
+        'The service stores only a digest: `api_key` is shown only here. A scope that the credential lacks is 403 `scope_missing`. More than 100 valid keys of one owner (`KEYS_PER_OWNER`) are 422 `validation_error`.',
       examples: { body: { name: 'Till', scopes: ['orders:read'], hub_ids: [1] } },
     },
     'owner.api_keys.revoke': {

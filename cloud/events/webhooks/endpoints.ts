@@ -5,7 +5,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { reachableHubs, readOwner, requireReach } from '../../platform/credentials/hub-access.ts'
+import { lockOwners, reachableHubs, readOwner, requireReach } from '../../platform/credentials/hub-access.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { clearAlarm, type Incident } from '../alarms/alarms.ts'
@@ -101,11 +101,10 @@ export async function addEndpoint(
 }
 
 /**
- * The number is limited because each event costs one delivery for every webhook. The owner's lock prevents two requests
- * from taking the last place.
+ * The number is limited because each event costs one delivery for every webhook.
  */
 async function requireRoom(tx: Tx, { settings }: CloudContext, ownerId: number): Promise<void> {
-  await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', ownerId)).execute()
+  await lockOwners(tx, [ownerId])
   const { count } = await tx.q
     .selectFrom('webhook_endpoints')
     .select((eb) => eb.fn.countAll<number>().as('count'))

@@ -8,7 +8,7 @@ import { endSession } from '../../gateway/hub-certificates.ts'
 import { startDraining } from '../../gateway/draining.ts'
 import { requireNoMove } from '../../gateway/moves.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import { revokeRole } from '../../platform/credentials/roles.ts'
+import { listRolesAt, revokeRole } from '../../platform/credentials/roles.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { PAYMENT_UNDER_WAY } from '../../platform/store/tables/payments.ts'
 import { setDesired } from '../controls/configuration.ts'
@@ -97,18 +97,15 @@ export async function moveHub(
 
 /** Removes a hub from the roles that name it. Returns the identities that had such a role. */
 async function takeFromRoles(tx: Tx, hubId: number): Promise<string[]> {
-  const roles = await tx.q.selectFrom('roles').selectAll().where('hubs', '<>', '"*"').orderBy('id').execute()
   const changed: string[] = []
-  for (const { id, identity, role, hubs, created_at } of roles) {
-    const before = JSON.parse(hubs) as number[]
-    if (!before.includes(hubId)) continue
-    const left = before.filter((each) => each !== hubId)
+  for (const { id, identity, role, hubs, createdAt } of await listRolesAt(tx.q, [hubId])) {
+    const left = hubs === '*' ? [] : hubs.filter((each) => each !== hubId)
     if (left.length === 0) await revokeRole(tx, id)
     else {
       await tx.q.deleteFrom('roles').where('id', '=', id).execute()
       await tx.q
         .insertInto('roles')
-        .values({ id, identity, role, hubs: JSON.stringify(left), created_at })
+        .values({ id, identity, role, hubs: JSON.stringify(left), created_at: createdAt })
         .execute()
     }
     changed.push(identity)

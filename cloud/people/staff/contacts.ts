@@ -5,7 +5,7 @@ import { ApiError } from '../../platform/api-error.ts'
 import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { requireHub } from '../../platform/credentials/hub-access.ts'
+import { lockOwners, requireHub } from '../../platform/credentials/hub-access.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
@@ -28,8 +28,7 @@ const CONTACTS_PER_OWNER = 50
 /** Adds a contact of an owner, or changes the contact with the same address. Throws `contact_limit_reached`. */
 export async function setContact(tx: Tx, { clock }: Runtime, wanted: Wanted): Promise<Row> {
   const { owner_id, email: _, ...changes } = wanted
-  // Without the lock two calls could take the last place.
-  await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', owner_id)).execute()
+  await lockOwners(tx, [owner_id])
   const row = await tx.q
     .insertInto('alarm_contacts')
     .values({ ...wanted, created_at: clock.now() })
@@ -168,7 +167,7 @@ async function askAgain(
   if (!sendMail) throw new ApiError('service_unavailable', 'The service has no mail server.')
   const { row, question } = await context.db.transact(async (tx) => {
     const { owner_id } = await find(tx.q)
-    await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', '=', owner_id)).execute()
+    await lockOwners(tx, [owner_id])
     const found = await find(tx.q)
     if (found.confirmed_at !== null) return { row: found, question: undefined }
     const prepared = await prepareQuestion(tx, context, { sendMail, baseUrl }, found)

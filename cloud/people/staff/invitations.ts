@@ -11,6 +11,7 @@ import { timestamp } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
 import {
+  lockOwners,
   reachesHub,
   refuseRetired,
   requireHub,
@@ -22,7 +23,7 @@ import type { Handlers } from '../../platform/http/handler.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import type { MailParts } from './contact-question.ts'
-import { readReach, requireScopes } from './staff.ts'
+import { readReach, requireRoleRoom, requireScopes } from './staff.ts'
 import { countUnasked, sendUnasked, type UnaskedLimit } from './unasked-mails.ts'
 
 type Row = Selectable<Tables['invitations']>
@@ -92,8 +93,7 @@ export async function findInvitation(
 }
 
 /**
- * The number is limited because the service mails each invitation to any address. The owners' locks prevent two requests
- * from taking the last place. Throws `invitation_limit_reached`.
+ * The number is limited because the service mails each invitation to any address. Throws `invitation_limit_reached`.
  */
 async function requireRoom(
   tx: Tx,
@@ -101,7 +101,7 @@ async function requireRoom(
   hubs: readonly OwnedHub[],
 ): Promise<void> {
   const owners = [...new Set(hubs.map(({ owner_id }) => owner_id))]
-  await tx.forUpdate(tx.q.selectFrom('owners').select('id').where('id', 'in', owners).orderBy('id')).execute()
+  await lockOwners(tx, owners)
   const owned = await tx.q
     .selectFrom('hubs')
     .select(['id', 'owner_id'])
@@ -191,6 +191,7 @@ export function invitationHandlers(
         // The acceptance leaves retired hubs out.
         if (hubs.every(({ retired_at }) => retired_at !== null)) refuseRetired(hubs[0]!)
         await requireRoom(tx, context, hubs)
+        await requireRoleRoom(tx, context, hubs)
         const row = await tx.q
           .insertInto('invitations')
           .values({

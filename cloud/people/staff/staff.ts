@@ -6,22 +6,34 @@ import { timestamp, timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import {
   issueApiKey,
+  countValidKeys,
   listApiKeys,
+  readApiKey,
   revokeApiKey,
   type ApiKey,
   type HubSelection,
 } from '../../platform/credentials/api-keys.ts'
 import type { OwnerCredential } from '../../platform/credentials/credential.ts'
-import { lockHubs, reachableHubs, requireHub } from '../../platform/credentials/hub-access.ts'
+import {
+  lockHubs,
+  lockOwners,
+  reachableHubs,
+  requireHub,
+  type OwnedHub,
+} from '../../platform/credentials/hub-access.ts'
 import {
   grantRole,
+  countRolesAt,
   listRoles,
+  listRolesAt,
+  readRole,
   recordsOfGrant,
   revokeRole,
   type Role,
 } from '../../platform/credentials/roles.ts'
 import type { Handlers } from '../../platform/http/handler.ts'
-import type { Queries } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
+import { numbersIn, textsIn } from '../../platform/store/recordset.ts'
 
 /** The hubs of a credential, and their owners. */
 export async function readReach(q: Queries, credential: OwnerCredential) {
@@ -31,7 +43,7 @@ export async function readReach(q: Queries, credential: OwnerCredential) {
   const owned = await q
     .selectFrom('hubs')
     .select(['id', 'owner_id'])
-    .where('owner_id', 'in', [0, ...owners])
+    .where('owner_id', 'in', numbersIn(q, [...owners]))
     .execute()
   const reachesAllOf = (owner: number): boolean =>
     owned.every(({ id, owner_id }) => owner_id !== owner || ids.has(id))
@@ -41,6 +53,7 @@ export async function readReach(q: Queries, credential: OwnerCredential) {
     /** Owners with all of their hubs. */
     wholeOwners: [...owners].filter(reachesAllOf),
     hubs,
+    owners: [...owners],
     selection: (selection: HubSelection) => includes(selection, false),
     // A role at all hubs holds for hubs of every owner.
     role: ({ hubs: selection }: Role) =>
@@ -66,7 +79,14 @@ async function namesOf(q: Queries, people: readonly Pick<Role, 'identity'>[]): P
   const rows = await q
     .selectFrom('passkeys')
     .select(['identity', 'name'])
-    .where('identity', 'in', ['', ...people.map(({ identity }) => identity)])
+    .where(
+      'identity',
+      'in',
+      textsIn(
+        q,
+        people.map(({ identity }) => identity),
+      ),
+    )
     .execute()
   return new Map(rows.map(({ identity, name }) => [identity, name]))
 }
@@ -105,6 +125,39 @@ const recordRole = (
   return appendAudits(q, runtime, recordsOfGrant({ ...act, object: `role-${id}` }, detail))
 }
 
+/** Throws 422 if one of the owners of some hubs has the maximum number of roles. */
+export async function requireRoleRoom(
+  tx: Tx,
+  { settings }: CloudContext,
+  hubs: readonly OwnedHub[],
+): Promise<void> {
+  const owners = [...new Set(hubs.map(({ owner_id }) => owner_id))]
+  await lockOwners(tx, owners)
+  for (const owner of owners) {
+    const owned = await tx.q.selectFrom('hubs').select('id').where('owner_id', '=', owner).execute()
+    const count = await countRolesAt(
+      tx.q,
+      owned.map(({ id }) => id),
+    )
+    requireRoom(count, settings.rolesPerOwner, 'roles')
+  }
+}
+
+/** Throws 422 if an owner has the maximum number of API keys. */
+async function requireKeyRoom(tx: Tx, { settings, runtime }: CloudContext, ownerId: number): Promise<void> {
+  await lockOwners(tx, [ownerId])
+  requireRoom(await countValidKeys(tx.q, runtime, ownerId), settings.keysPerOwner, 'API keys')
+}
+
+function requireRoom(count: number, limit: number, what: string): void {
+  if (count >= limit)
+    throw ApiError.invalid({
+      loc: ['body'],
+      msg: `Value error, an owner has at most ${limit} ${what}: revoke one`,
+      type: 'value_error',
+    })
+}
+
 type PeopleRoute = 'owner.staff.list' | 'owner.staff.grant' | 'owner.staff.revoke'
 type KeyRoute = 'owner.api_keys.list' | 'owner.api_keys.create' | 'owner.api_keys.revoke'
 
@@ -119,7 +172,14 @@ function peopleHandlers(context: CloudContext): Handlers<PeopleRoute> {
   return {
     async 'owner.staff.list'({ credential }) {
       const reach = await readReach(db.kysely, credential)
-      const roles = (await listRoles(db.kysely)).filter(reach.role)
+      const isOperator = credential.ownerId === null && credential.hubs === '*'
+      const all = isOperator
+        ? await listRoles(db.kysely)
+        : await listRolesAt(
+            db.kysely,
+            reach.hubs.map(({ id }) => id),
+          )
+      const roles = all.filter(reach.role)
       const names = await namesOf(db.kysely, roles)
       return { data: roles.map((role) => person(role, names.get(role.identity) ?? null)) }
     },
@@ -128,12 +188,14 @@ function peopleHandlers(context: CloudContext): Handlers<PeopleRoute> {
       const hubs = [...new Set(hub_ids)].toSorted((one, other) => one - other)
       return db.transact(async (tx) => {
         await lockHubs(tx, hubs)
-        for (const id of hubs) await requireHub(tx.q, credential, id)
+        const owned: OwnedHub[] = []
+        for (const id of hubs) owned.push(await requireHub(tx.q, credential, id))
         const name = (await namesOf(tx.q, [{ identity }])).get(identity) ?? null
         const isSame = (known: Role): boolean =>
           known.role === role && JSON.stringify(known.hubs) === JSON.stringify(hubs)
         const known = (await listRoles(tx.q, identity)).find(isSame)
         if (known) return person(known, name)
+        await requireRoleRoom(tx, context, owned)
         const id = await grantRole(tx.q, runtime, { identity, role, hubs })
         const { actor } = credential
         await recordRole(tx.q, context, { actor, action: 'roles.grant' }, { id, name, identity, role, hubs })
@@ -143,7 +205,7 @@ function peopleHandlers(context: CloudContext): Handlers<PeopleRoute> {
     async 'owner.staff.revoke'({ params, credential }) {
       const reach = await readReach(db.kysely, credential)
       await db.transact(async (tx) => {
-        const known = (await listRoles(tx.q)).find(({ id }) => id === params.role_id)
+        const known = await readRole(tx.q, params.role_id)
         if (!known || !reach.role(known)) throw new ApiError('not_found')
         const name = (await namesOf(tx.q, [known])).get(known.identity) ?? null
         await revokeRole(tx, known.id)
@@ -155,13 +217,14 @@ function peopleHandlers(context: CloudContext): Handlers<PeopleRoute> {
   }
 }
 
-function keyHandlers({ db, runtime }: CloudContext): Handlers<KeyRoute> {
+function keyHandlers(context: CloudContext): Handlers<KeyRoute> {
+  const { db, runtime } = context
   const record = (q: Queries, { actor }: OwnerCredential, action: string, object: string) =>
     appendAudit(q, runtime, { actor, action, hubId: null, object, result: 'executed' })
   return {
     async 'owner.api_keys.list'({ credential }) {
       const reach = await readReach(db.kysely, credential)
-      return { data: (await listApiKeys(db.kysely)).filter(reach.key).map(keyView) }
+      return { data: (await listApiKeys(db.kysely, reach.owners)).filter(reach.key).map(keyView) }
     },
     async 'owner.api_keys.create'({ body: { name, scopes, hub_ids, expires_at }, credential }) {
       requireScopes(credential, scopes)
@@ -172,6 +235,7 @@ function keyHandlers({ db, runtime }: CloudContext): Handlers<KeyRoute> {
       const expiresAt = expires_at === undefined ? null : Date.parse(expires_at)
       const request = { name, ownerId, scopes: [...new Set(scopes)], hubs: [...new Set(hub_ids)], expiresAt }
       const { key, prefix } = await db.transact(async (tx) => {
+        await requireKeyRoom(tx, context, ownerId)
         const issued = await issueApiKey(tx.q, runtime, request)
         await record(tx.q, credential, 'keys.create', `key-${issued.prefix}`)
         return issued
@@ -185,7 +249,7 @@ function keyHandlers({ db, runtime }: CloudContext): Handlers<KeyRoute> {
     async 'owner.api_keys.revoke'({ params, credential }) {
       const reach = await readReach(db.kysely, credential)
       await db.transact(async (tx) => {
-        const known = (await listApiKeys(tx.q)).find(({ prefix }) => prefix === params.prefix)
+        const known = await readApiKey(tx.q, params.prefix)
         if (!known || !reach.key(known)) throw new ApiError('not_found')
         if (known.revokedAt !== null) return
         await revokeApiKey(tx.q, runtime, known.prefix)

@@ -6,6 +6,7 @@ import { ApiError } from '../api-error.ts'
 import { cellOf, markOf } from '../cells.ts'
 import type { CloudContext } from '../context.ts'
 import type { Queries } from '../store/database.ts'
+import { numbersIn } from '../store/recordset.ts'
 import type { Tables } from '../store/schema.ts'
 import { allOf, statement } from '../store/statement.ts'
 import { background } from '../work/background.ts'
@@ -84,9 +85,23 @@ export async function issueApiKey(q: Queries, runtime: Runtime, request: ApiKeyR
   return minted
 }
 
-export async function listApiKeys(q: Queries): Promise<ApiKey[]> {
-  const rows = await q.selectFrom('api_keys').selectAll().orderBy('created_at').orderBy('prefix').execute()
-  return rows.map(fromRow)
+/** The keys of some owners, or of all. */
+export async function listApiKeys(q: Queries, owners?: readonly number[]): Promise<ApiKey[]> {
+  let query = q.selectFrom('api_keys').selectAll().orderBy('created_at').orderBy('prefix')
+  if (owners !== undefined) query = query.where('owner_id', 'in', numbersIn(q, owners))
+  return (await query.execute()).map(fromRow)
+}
+
+/** The number of an owner's keys that are valid. */
+export async function countValidKeys(q: Queries, { clock }: Runtime, ownerId: number): Promise<number> {
+  const { count } = await q
+    .selectFrom('api_keys')
+    .select((eb) => eb.fn.countAll().as('count'))
+    .where('owner_id', '=', ownerId)
+    .where('revoked_at', 'is', null)
+    .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', clock.now())]))
+    .executeTakeFirstOrThrow()
+  return Number(count)
 }
 
 /**

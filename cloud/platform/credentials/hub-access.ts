@@ -101,6 +101,12 @@ export async function lockHubs(tx: Tx, hubIds: readonly number[]): Promise<void>
   await tx.forUpdate(hubs).execute()
 }
 
+/** Two transactions with this lock do not both take the last place of what an owner may have. */
+export async function lockOwners(tx: Tx, ids: readonly number[]): Promise<void> {
+  const owners = tx.q.selectFrom('owners').select('id').where('id', 'in', numbersIn(tx.q, ids)).orderBy('id')
+  await tx.forUpdate(owners).execute()
+}
+
 /**
  * Throws `hub_not_accepting_orders` with the reason `retired` for a retired hub: its books remain, but it accepts no
  * change.

@@ -1,7 +1,10 @@
+import { PostgresAdapter, sql, type RawBuilder, type Selectable, type SqlBool } from 'kysely'
 import { roleScopes, roleNames, type RoleName, type Scope } from '../../../protocol/model/scopes.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { AuditRecord } from '../audit/audit.ts'
 import type { Queries, Tx } from '../store/database.ts'
+import { numbersIn } from '../store/recordset.ts'
+import type { Tables } from '../store/schema.ts'
 import { StoredHubs, type HubSelection } from './api-keys.ts'
 import { endSessionsOf } from './sessions.ts'
 
@@ -75,7 +78,38 @@ export const recordsOfGrant = (
 export async function listRoles(q: Queries, identity?: string): Promise<Role[]> {
   let query = q.selectFrom('roles').selectAll().orderBy('id')
   if (identity !== undefined) query = query.where('identity', '=', identity)
-  const rows = await query.execute()
+  return rolesOf(await query.execute())
+}
+
+/** The roles that name one of some hubs. */
+export const listRolesAt = async (q: Queries, hubIds: readonly number[]): Promise<Role[]> =>
+  rolesOf(await q.selectFrom('roles').selectAll().where(namesOneOf(q, hubIds)).orderBy('id').execute())
+
+export async function readRole(q: Queries, id: number): Promise<Role | undefined> {
+  return rolesOf(await q.selectFrom('roles').selectAll().where('id', '=', id).execute())[0]
+}
+
+/** The number of roles that name one of some hubs. */
+export async function countRolesAt(q: Queries, hubIds: readonly number[]): Promise<number> {
+  const { count } = await q
+    .selectFrom('roles')
+    .select((eb) => eb.fn.countAll().as('count'))
+    .where(namesOneOf(q, hubIds))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Roles at all hubs name none. */
+function namesOneOf(q: Queries, hubIds: readonly number[]): RawBuilder<SqlBool> {
+  const list = sql`case when roles.hubs = '"*"' then '[]' else roles.hubs end`
+  const named =
+    q.getExecutor().adapter instanceof PostgresAdapter
+      ? sql`(select cast(value as bigint) as hub from json_array_elements_text(cast(${list} as json)) as each (value))`
+      : sql`(select value as hub from json_each(${list}))`
+  return sql`exists (select 1 from ${named} as named where named.hub in ${numbersIn(q, hubIds)})`
+}
+
+function rolesOf(rows: readonly Selectable<Tables['roles']>[]): Role[] {
   return rows.flatMap((row) => {
     const role = roleNames.find((name) => name === row.role)
     return role

@@ -42,6 +42,36 @@ onEachDatabase('people and keys', (open) => {
     expect((await service.send('GET', payments, headers)).status).toBe(401)
   })
 
+  test('an owner has a limited number of valid keys and of roles, and sees only its own', async () => {
+    const { owner, shop } = await openService(open)
+    Object.assign(shop.context.settings, { keysPerOwner: 3, rolesPerOwner: 2 })
+    const key = (name: string) => owner('POST', 'keys', { name, scopes: ['orders:read'], hub_ids: [1] })
+    const role = (identity: string) => owner('POST', 'people', { identity, role: 'analyst', hub_ids: [1] })
+    const statuses = async (ask: (name: string) => Promise<{ status: number }>, names: string[]) => {
+      const answers: number[] = []
+      for (const name of names) answers.push((await ask(name)).status)
+      return answers
+    }
+    // The test's own key is the first.
+    expect(await statuses(key, ['a', 'b', 'c'])).toEqual([201, 201, 422])
+    expect(await statuses(role, ['a', 'b', 'b', 'c'])).toEqual([201, 201, 201, 422])
+    const invitation = { name: 'Ann', role: 'analyst', hub_ids: [1] }
+    expect((await owner('POST', 'people/invitations', invitation)).status).toBe(422)
+    const { data: keys } = (await owner('GET', 'keys')).json as { data: { name: string; prefix: string }[] }
+    const { data: roles } = (await owner('GET', 'people')).json as { data: { id: number }[] }
+    expect((await owner('DELETE', `keys/${keys.find(({ name }) => name === 'a')!.prefix}`)).status).toBe(204)
+    expect((await owner('DELETE', `people/${roles[0]!.id}`)).status).toBe(204)
+    expect([await statuses(key, ['d', 'e']), await statuses(role, ['d', 'e'])]).toEqual([
+      [201, 422],
+      [201, 422],
+    ])
+    const { kysely } = shop.context.db
+    await grantRole(kysely, shop.context.runtime, { identity: 'other', role: 'owner', hubs: [2] })
+    await grantRole(kysely, shop.context.runtime, { identity: 'operator', role: 'owner', hubs: '*' })
+    const people = (await owner('GET', 'people')).json as { data: { identity: string }[] }
+    expect(people.data.map(({ identity }) => identity)).toEqual(['b', 'd'])
+  })
+
   test('a key gives people and other keys only scopes that it has itself', async () => {
     const service = await openService(open, { isDemo: true })
     const owner = new TestBrowser(service.cloud.app)

@@ -25,6 +25,8 @@ export const otherLimits: readonly OtherLimit[] = [
   { what: 'sign-ins a minute', settings: ['SIGN_INS_PER_MINUTE'], share: 'per network' },
   { what: 'webhooks', settings: ['WEBHOOKS_PER_OWNER'], share: 'per owner' },
   { what: 'open invitations', settings: ['INVITATIONS_PER_OWNER'], share: 'per owner' },
+  { what: 'valid API keys', settings: ['KEYS_PER_OWNER'], share: 'per owner' },
+  { what: 'roles of people', settings: ['ROLES_PER_OWNER'], share: 'per owner' },
   {
     what: 'mails within 24 hours to addresses that have not agreed to them',
     settings: ['UNASKED_MAILS_PER_OWNER', 'UNASKED_MAILS_PER_ADDRESS'],
