@@ -204,8 +204,9 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
     cure: 'Try again in some minutes.',
   },
   wallet_not_empty: {
-    cause: 'The wallet contains `details.balance_cents`, or a deposit may still succeed.',
-    cure: 'Spend the money, or give it up with `forfeit=true`.',
+    cause:
+      'The wallet contains `details.balance_cents`, a deposit may still succeed, the processor has refused a refund, or the customer owes `details.debt_cents`.',
+    cure: 'Spend the money, or give it up with `forfeit=true`. A deposit pays a debt.',
   },
   operation_settled: {
     cause: 'Somebody has already reported the opposite outcome.',

@@ -62,4 +62,42 @@ onEachDatabase('an operator who answers a customer’s request', (open) => {
     })
     expect(left['orders']).not.toContainEqual(expect.objectContaining({ id: open_cart }))
   })
+
+  test('a customer who owes money for a deposit that its bank took back is neither deleted nor erased', async () => {
+    const { customer, shop } = await openService(open)
+    const { context } = shop
+    await customer('ada', 'POST', '/users/user/bootstrap', { phone_number: '+14155550100' })
+    await context.db.transact((tx) =>
+      post(tx, context, { ...credit, amount: 0, owed: 271, cause: 'a dispute' }),
+    )
+    const erased = () => context.db.transact((tx) => eraseByOperator(tx, context, 1))
+    await expect(erased()).rejects.toThrow('wallet_not_empty')
+    for (const path of ['/users/user', '/users/user?forfeit=true']) {
+      const { status, json } = await customer('ada', 'DELETE', path)
+      expect([status, json]).toMatchObject([
+        409,
+        { error: { code: 'wallet_not_empty', details: { debt_cents: 271 } } },
+      ])
+    }
+    await context.db.transact((tx) => post(tx, context, { ...credit, amount: 271, cause: 'a payment' }))
+    expect((await customer('ada', 'DELETE', '/users/user')).status).toBe(204)
+  })
+
+  test('a customer with a refund that the processor has refused for good is not erased, and only forfeits it knowingly', async () => {
+    const { customer, shop } = await openService(open)
+    const { context } = shop
+    await customer('ada', 'POST', '/users/user/bootstrap', { phone_number: '+14155550100' })
+    const { json } = await customer('ada', 'POST', '/users/1/orders?hub_id=1')
+    const { order_id } = json as { order_id: number }
+    const item = { product_id: 1, quantity: 1 }
+    await customer('ada', 'PUT', `/users/1/orders/${order_id}/order_item?hub_id=1`, item)
+    await customer('ada', 'POST', '/users/payments/pay', { order_id, payment_method_id: 'pm_card_visa' })
+    await shop.report({ kind: 'order.failed', order_id, bins: [], lines: [], reason: 'jam' })
+    await context.db.kysely.updateTable('refunds').set({ status: 'failed' }).execute()
+    await context.db.kysely.deleteFrom('due_work').where('kind', '=', 'money/refund').execute()
+    const erased = () => context.db.transact((tx) => eraseByOperator(tx, context, 1))
+    await expect(erased()).rejects.toThrow('wallet_not_empty')
+    expect((await customer('ada', 'DELETE', '/users/user')).status).toBe(409)
+    expect((await customer('ada', 'DELETE', '/users/user?forfeit=true')).status).toBe(204)
+  })
 })
