@@ -21,8 +21,8 @@ export function insertEntry(tx: Tx, { runtime }: CloudContext, entry: NewEntry):
 }
 
 /**
- * Posts an entry: the only place that changes a balance. One conditional UPDATE moves it (I6). A credit pays
- * the wallet's debt first. Returns undefined, and changes nothing, if the balance is too small.
+ * Posts an entry: the only place that changes a balance. One conditional UPDATE moves it (I6). A wallet
+ * with a debt pays it from its balance. Returns undefined, and changes nothing, if the balance is too small.
  */
 export async function post(tx: Tx, context: CloudContext, entry: NewEntry): Promise<LedgerEntry | undefined> {
   const { id, user_id, account, amount, owed = 0 } = entry
@@ -54,7 +54,7 @@ export async function post(tx: Tx, context: CloudContext, entry: NewEntry): Prom
           .where('id', '=', id)
           .returningAll()
           .executeTakeFirstOrThrow()
-  const paid = amount > 0 ? Math.min(moved.balance, moved.debt) : 0
+  const paid = Math.min(moved.balance, moved.debt)
   if (paid > 0) await post(tx, context, { user_id, account, type: 'adjustment', amount: -paid, owed: -paid })
   return row
 }

@@ -6,6 +6,7 @@ import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { MoneyServices } from '../services.ts'
 import { deposit } from './deposit.ts'
 import { balanceOf, post, type LedgerEntry } from './ledger.ts'
+import { isFromGuest } from './move-ledger.ts'
 
 /** C §4.6. */
 export function walletHandlers(
@@ -79,9 +80,9 @@ export async function walletTransactions(
   }))
 }
 
-type Described = Pick<LedgerEntry, 'order_id' | 'amount' | 'owed'> & Pick<WalletTransaction, 'type'>
+type Described = Pick<LedgerEntry, 'order_id' | 'amount' | 'owed' | 'cause'> & Pick<WalletTransaction, 'type'>
 
-function describe({ type, order_id, amount, owed }: Described): string {
+function describe({ type, order_id, amount, owed, cause }: Described): string {
   switch (type) {
     case 'deposit':
       return 'Deposit'
@@ -90,6 +91,7 @@ function describe({ type, order_id, amount, owed }: Described): string {
     case 'refund':
       return `Refund of order ${order_id}`
     case 'adjustment':
+      if (isFromGuest(cause)) return 'Wallet from before you signed in'
       if (owed < 0) return 'Payment of what a returned deposit left owing'
       if (owed > 0) return `Deposit taken back by its bank; ${owed} cents of it were spent and are owed`
       return amount > 0 ? 'Deposit restored by its bank' : 'Deposit taken back by its bank'

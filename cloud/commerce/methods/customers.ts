@@ -88,13 +88,40 @@ async function findOrBegin(
   return row
 }
 
+/**
+ * Gives a user's saved methods to another user. A processor cannot move a method between its customers: if both users have
+ * one, each method keeps its customer, and the default method of `to` stays the default.
+ */
+export async function moveMethods(tx: Tx, { from, to }: { from: number; to: number }): Promise<void> {
+  const customersOf = (userId: number) =>
+    tx.q.selectFrom('processor_customers').selectAll().where('user_id', '=', userId).orderBy('id').execute()
+  const own = await customersOf(to)
+  for (const { id } of await customersOf(from)) {
+    const customer = (await lockCustomer(tx, id))!
+    const methods = tx.q.updateTable('payment_methods').set({ user_id: to }).where('customer_id', '=', id)
+    if (own.some(({ processor }) => processor === customer.processor))
+      await methods.set({ is_default: 0 }).execute()
+    // The processor may have the request for a customer without a `ref`, which names the former user.
+    else if (isConfirmed(customer)) {
+      await tx.q.updateTable('processor_customers').set({ user_id: to }).where('id', '=', id).execute()
+      await methods.execute()
+    }
+  }
+}
+
 /** Forgets a user's methods, in the transaction that erases the user. `removeCustomers` removes them at the processor. */
 export async function forgetCustomers(tx: Tx, context: CloudContext, userId: number): Promise<void> {
   const dueAt = context.runtime.clock.now() + context.settings.paymentRecheckMs
   const rows = await tx.q
     .selectFrom('processor_customers')
     .select('id')
-    .where('user_id', '=', userId)
+    .where((eb) =>
+      eb.or([
+        eb('user_id', '=', userId),
+        // Customers of guests who became this user.
+        eb('id', 'in', eb.selectFrom('payment_methods').select('customer_id').where('user_id', '=', userId)),
+      ]),
+    )
     .execute()
   for (const { id } of rows) {
     await lockCustomer(tx, id)

@@ -73,17 +73,26 @@ async function take(
   if (!order || order.user_id !== anonymousUserId || order.merged_into !== null)
     throw new ApiError('order_not_found')
   requireCart(order)
-  if (anonymousUserId === userId) return { order, merged: false }
+  return anonymousUserId === userId ? { order, merged: false } : takeCart(tx, context, order, userId)
+}
+
+/** Moves a locked cart to another user, or merges it into that user's cart. Throws `order_not_editable`. */
+export async function takeCart(
+  tx: Tx,
+  context: CloudContext,
+  order: OrderRow,
+  userId: number,
+): Promise<Transferred> {
   const active = await activeOrder(tx.q, userId, order.hub_id)
   const own = active && (await lockOrder(tx, active.id))
-  if (!own) return { order: await give(tx, context, order, userId), merged: false }
+  if (!own) return { order: await giveOrder(tx, context, order, userId), merged: false }
   if (!isEditable(own.processing_status))
     throw new ApiError('order_not_editable', "The user's own order at this hub is being paid or under way.", {
       order_id: own.id,
     })
   if (!(await hasItems(tx, own.id))) {
     await removeCart(tx, context, own)
-    return { order: await give(tx, context, order, userId), merged: false }
+    return { order: await giveOrder(tx, context, order, userId), merged: false }
   }
   const lines = await tx.q
     .selectFrom('order_items')
@@ -102,10 +111,22 @@ async function take(
   return { order: own, merged: true }
 }
 
-async function give(tx: Tx, { runtime }: CloudContext, order: OrderRow, userId: number): Promise<OrderRow> {
+/** Makes a locked order another user's. */
+export async function giveOrder(
+  tx: Tx,
+  { runtime }: CloudContext,
+  order: OrderRow,
+  userId: number,
+): Promise<OrderRow> {
   const now = runtime.clock.now()
-  const changed = { user_id: userId, version: order.version + 1, updated_at: now, touched_at: now }
+  const isCart = isEditable(order.processing_status)
+  const changed = {
+    user_id: userId,
+    version: order.version + 1,
+    ...(isCart && { updated_at: now, touched_at: now }),
+  }
   await tx.q.updateTable('orders').set(changed).where('id', '=', order.id).execute()
+  tx.notify({ kind: 'order', orderId: order.id, hubId: order.hub_id })
   await passOnAnnounced(tx, order.id, { cartId: order.id, userId })
   return { ...order, ...changed }
 }

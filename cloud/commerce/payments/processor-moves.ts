@@ -31,6 +31,7 @@ import { EXTERNAL_REFUNDS, refreshRefunds, refundable } from '../refunds/refunds
 import { amountShare } from '../refunds/shares.ts'
 import { refundOwed, stopRefunded } from '../refunds/undelivered.ts'
 import { deposits, lockDeposit } from '../ledger/deposit.ts'
+import { walletHolder } from '../ledger/move-ledger.ts'
 import { restoreDeposit, takeDeposit } from '../ledger/wallet.ts'
 import { followOrphan } from './orphaned-payments.ts'
 import { findPayment, payments } from './payment.ts'
@@ -277,7 +278,8 @@ async function followDeposit(
 ): Promise<void> {
   // The deposit's lock comes first: it serialises the moves of one deposit.
   const deposit = (await lockDeposit(tx, operation.subject))!
-  const { id, user_id: userId } = deposit
+  const { id } = deposit
+  const userId = await walletHolder(tx, deposit.user_id)
   const { ref, kind, amount, reason } = move
   if (!isKnownMove(move)) {
     context.log.error({ userId, kind, ref, amount, reason }, 'unknown status at the processor')

@@ -27,6 +27,7 @@ import {
 } from '../../platform/identity/code-flow.ts'
 import { randomHex } from '../../../protocol/model/ids.ts'
 import { bootstrapGuest } from '../users/bootstrap.ts'
+import { requireNothingOpen } from '../users/open-business.ts'
 import { adoptGuest } from './adopt-guest.ts'
 import {
   addPasskey,
@@ -178,8 +179,12 @@ async function show(parts: SessionParts, call: Call): Promise<Answer<string>> {
   return json(await answerFor(parts, found), cookie)
 }
 
-async function signOut({ context }: SessionParts, call: Call): Promise<Answer<null>> {
+/** A guest's session is the only access to the guest's orders and money, so it stays while any are open. */
+async function signOut(parts: SessionParts, call: Call): Promise<Answer<null>> {
   requireOwnPage(call)
+  const { context } = parts
+  const found = await current(parts, call)
+  if (found?.session.claims.anonymous) await requireNothingOpen(context.db.kysely, found.session.identity)
   const secret = sessionSecretOf(call, context)
   if (secret !== undefined) await endSession(context.db.kysely, secret)
   return { status: 204, headers: { 'Set-Cookie': cookieWith(context, 'session', '') }, body: null }

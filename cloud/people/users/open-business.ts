@@ -9,7 +9,7 @@ import type { Queries } from '../../platform/store/database.ts'
 /** Everything that is open between the service and a customer. Cents. */
 export interface OpenBusiness {
   balance: number
-  /** What the customer owes, because a bank took back a deposit that was spent. */
+  /** Debt of the customer: a bank took back a deposit that was spent. */
   debt: number
   /** Deposits that may still succeed. */
   pending: number

@@ -27,7 +27,8 @@ export const ledgerTables = {
    */
   ledger_entries: defineTable({
     id,
-    user_id: int.references('users').fixed,
+    /** A deposit that is not posted yet goes along when its guest signs in to an account. */
+    user_id: int.references('users'),
     account,
     type: growing([...WalletTransactionType.options, 'earned']).fixed,
     /** Signed cents or points. */
@@ -41,7 +42,8 @@ export const ledgerTables = {
     order_id: int.references('orders').nullable.fixed,
     /**
      * The fact that the entry follows from, at most once: `payment 7`, `refund 7`, `order 7`, or the processor's id of a
-     * refund or dispute of a deposit. Null for a deposit, the payment of a debt, and an adjustment of points.
+     * refund or dispute of a deposit. `guest 7`: the account of guest 7, who signed in. Null for a deposit, the payment of
+     * a debt, an adjustment of points, and the entry that empties a guest's account.
      */
     cause: text.nullable.fixed,
     /** For points: the order's earning rate. Refunds use it, even if the setting has changed. */

@@ -18,7 +18,7 @@ export const paymentTables = {
     hub_id: int.references('hubs').fixed,
     /** The owner of the hub at checkout. */
     owner_id: int.references('owners').fixed,
-    user_id: int.references('users').fixed,
+    user_id: int.references('users'),
     /** none: a total of zero. */
     processor: growing(['sandbox', 'stripe', 'external', 'wallet', 'none']).fixed,
     /** The processor's id or token; `external`, `wallet`. */

@@ -54,7 +54,7 @@ export const peopleTables = {
     .index('customer_marks_by_user', ['user_id']),
   push_configs: defineTable({
     id,
-    user_id: int.references('users', { onDelete: 'cascade' }).fixed,
+    user_id: int.references('users', { onDelete: 'cascade' }),
     device_id: text.fixed,
     platform: oneOf(PushPlatform.options),
     /** A secret of the device. Sealed, and never shown again. */

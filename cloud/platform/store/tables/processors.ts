@@ -8,7 +8,7 @@ export const processorTables = {
   /** A user at a processor, created with the first saved method. */
   processor_customers: defineTable({
     id,
-    user_id: int.references('users').fixed,
+    user_id: int.references('users'),
     processor: text.fixed,
     /** The processor's id. Null until known. */
     ref: text.nullable,
@@ -17,7 +17,8 @@ export const processorTables = {
   payment_methods: defineTable({
     id,
     customer_id: int.references('processor_customers', { onDelete: 'cascade' }).fixed,
-    user_id: int.references('users').fixed,
+    /** Another user than the customer's, if a guest signed in to an account that has a customer of its own. */
+    user_id: int.references('users'),
     processor: text.fixed,
     /** The processor's id of the method. Until that is known, it may be a token. */
     ref: text,

@@ -49,7 +49,7 @@ export const workTables = {
    */
   notifications: defineTable({
     id,
-    user_id: int.references('users').fixed,
+    user_id: int.references('users'),
     order_id: int.references('orders', { onDelete: 'cascade' }).fixed,
     kind: growing([
       'order_expiring',
