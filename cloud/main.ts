@@ -54,6 +54,7 @@ import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
 import { onPort, UsageError } from './platform/settings/usage-error.ts'
 import { warnWithoutHubs } from './platform/store/no-hubs.ts'
 import { storeProblem } from './platform/store/outage.ts'
+import { requireCurrency } from './platform/store/require-currency.ts'
 import { takeCell } from './platform/store/take-cell.ts'
 import { isolated } from './platform/work/background.ts'
 
@@ -112,6 +113,7 @@ async function openStore({ databaseUrl, limits }: CloudConfig, log: Log): Promis
     const db = openDatabase({ url: databaseUrl, log, pools: limits.database, isBusy: true })
     await db.migrate()
     await takeCell(db, limits.rules.cell)
+    await requireCurrency(db.kysely, limits.rules.currency)
     return db
   } catch (error) {
     const problem = error instanceof UsageError ? error.message : storeProblem(error, databaseUrl)

@@ -114,6 +114,7 @@ export async function priceForPayment(
   const changes = {
     uuid,
     owner_id: cart.hub.owner_id,
+    currency: context.settings.currency,
     touched_at: context.runtime.clock.now(),
     total_price_original: priced.totalOriginal,
     total_price_discounted: priced.totalDiscounted,

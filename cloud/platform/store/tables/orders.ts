@@ -21,7 +21,8 @@ export const orderTables = {
     processing_status: oneOf(Object.values(OrderStatus)),
     /** Only `orders/payment-status.ts` derives it, from payments and refunds (I6). */
     payment_status: oneOf(PaymentStatus.options),
-    currency: text.fixed,
+    /** Frozen at checkout, like the totals. In a cart: the currency in which it began. */
+    currency: text,
     /** Frozen at checkout. Null in a cart, which uses its products' prices. */
     total_price_original: int.check('>= 0').nullable,
     total_price_discounted: int.check('>= 0').nullable,

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { pay } from '../../../../cloud/commerce/payments/pay.ts'
+import { requireCurrency } from '../../../../cloud/platform/store/require-currency.ts'
+import { onEachDatabase } from '../../../world/database.ts'
+import { openShop } from '../../../world/shop.ts'
+
+onEachDatabase('the currency of a database', (open) => {
+  test('an order has the currency of its checkout, and a start with another currency is refused from the first paid order on', async () => {
+    const shop = await openShop(await open())
+    const { context } = shop
+    const q = context.db.kysely
+    const userId = await shop.customer()
+    const { id } = await shop.cart(userId, { 1: 1 })
+    await requireCurrency(q, 'JPY')
+    context.settings.currency = 'EUR'
+    await pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
+    expect((await shop.order(id)).currency).toBe('EUR')
+    await requireCurrency(q, 'EUR')
+    await expect(requireCurrency(q, 'JPY')).rejects.toThrow(/set CURRENCY to EUR/)
+  })
+})
