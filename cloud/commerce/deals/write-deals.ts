@@ -8,6 +8,7 @@ import type {
 } from '../../../protocol/contract/deal-objects.ts'
 import type { ValidationItem } from '../../../protocol/contract/errors.ts'
 import { ApiError } from '../../platform/api-error.ts'
+import { localDay } from '../../platform/calendar/zone.ts'
 import { appendAudit } from '../../platform/audit/audit.ts'
 import type { Runtime } from '../../../protocol/model/runtime.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -20,6 +21,8 @@ import { neverApplies, type Never } from './engine/judge-deal.ts'
 
 /** Maximum of deals of one hub that are not deleted, because its owner's list shows all of them. */
 const MOST_DEALS = 2000
+/** Maximum of active deals of one hub that are not over, because each cart is compared with all of them. */
+const MOST_ACTIVE = 200
 
 type DealFields = Omit<NewDeal, 'triggers' | 'rewards' | 'constraints'>
 
@@ -76,8 +79,11 @@ export async function insertDeal(
   })
   if (never)
     throw refuseNever(never, never.part === 'WEEKDAYS' ? constraintsLoc : rewards[never.part.reward]!.loc)
-  await requireRoom(tx, fields.hub_id)
   const now = runtime.clock.now()
+  const today = await lockDealsOf(tx, fields.hub_id, now)
+  await requireRoom(tx, fields.hub_id)
+  if (fields.is_deal_active && !isOver(fields.end, today))
+    await requireActiveRoom(tx, { hubId: fields.hub_id, today, field: 'hub_id', input: fields.hub_id })
   const { id } = await tx.q
     .insertInto('deals')
     .values({
@@ -126,6 +132,35 @@ async function requireRoom(tx: Tx, hubId: number): Promise<void> {
   if (count >= MOST_DEALS) throw invalid('hub_id', `a hub has at most ${MOST_DEALS} deals`, hubId)
 }
 
+/** Until the end of the transaction no other deal of the hub is created or activated. Returns the hub's day. */
+async function lockDealsOf(tx: Tx, hubId: number, now: number): Promise<string> {
+  const hub = tx.q.selectFrom('hubs').select('timezone').where('id', '=', hubId)
+  return localDay((await tx.forUpdate(hub).executeTakeFirstOrThrow()).timezone, now)
+}
+
+const isOver = (end: string | null, today: string): boolean => end !== null && end < today
+
+interface Activated {
+  hubId: number
+  today: string
+  /** The field of the request that activates a deal, for the error. */
+  field: string
+  input: unknown
+}
+
+async function requireActiveRoom(tx: Tx, { hubId, today, field, input }: Activated): Promise<void> {
+  const { count } = await tx.q
+    .selectFrom('deals')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('hub_id', '=', hubId)
+    .where('deleted_at', 'is', null)
+    .where('is_active', '=', 1)
+    .where((eb) => eb.or([eb('end_day', 'is', null), eb('end_day', '>=', today)]))
+    .executeTakeFirstOrThrow()
+  if (count >= MOST_ACTIVE)
+    throw invalid(field, `a hub has at most ${MOST_ACTIVE} active deals that are not over`, input)
+}
+
 const refuseNever = ({ message }: Never, loc: Place): ApiError =>
   ApiError.invalid({
     loc: [...loc],
@@ -144,13 +179,16 @@ export function updateDeal(
   actor: string,
 ): Promise<StoredDeal> {
   return db.transact(async (tx) => {
+    const { hub_id: hubId } = await readDeal(tx.q, dealId)
+    const now = runtime.clock.now()
+    const today = await lockDealsOf(tx, hubId, now)
     const row = await lockDeal(tx, dealId)
     const changes = {
       name: name ?? row.name,
       is_active: isActive === undefined ? row.is_active : isActive ? (1 as const) : (0 as const),
       start_day: start === undefined ? row.start_day : start,
       end_day: end === undefined ? row.end_day : end,
-      updated_at: runtime.clock.now(),
+      updated_at: now,
     }
     const { start_day: first, end_day: last } = changes
     if (first !== null && last !== null && first > last)
@@ -162,8 +200,14 @@ export function updateDeal(
     // Older deals that can never apply may exist: they can still be disabled and renamed.
     if (never?.part === 'WEEKDAYS' && (start !== undefined || end !== undefined))
       throw refuseNever(never, ['body', end === undefined ? 'start' : 'end'])
+    const isOpen = (deal: Pick<DealRow, 'is_active' | 'end_day'>): boolean =>
+      deal.is_active === 1 && !isOver(deal.end_day, today)
+    if (isOpen(changes) && !isOpen(row)) {
+      const activated =
+        row.is_active === 1 ? { field: 'end', input: end } : { field: 'is_deal_active', input: isActive }
+      await requireActiveRoom(tx, { hubId, today, ...activated })
+    }
     await tx.q.updateTable('deals').set(changes).where('id', '=', dealId).execute()
-    const { hub_id: hubId } = row
     const detail = { name, is_deal_active: isActive, start, end }
     await audit(tx, runtime, { actor, action: 'deals.update', hubId, id: dealId, detail })
     return (await findDeal(tx.q, dealId))!
@@ -192,9 +236,17 @@ export function deleteDeal(
   })
 }
 
+const dealRow = (q: Queries, dealId: number) =>
+  q.selectFrom('deals').selectAll().where('id', '=', dealId).where('deleted_at', 'is', null)
+
+async function readDeal(q: Queries, dealId: number): Promise<DealRow> {
+  const row = await dealRow(q, dealId).executeTakeFirst()
+  if (!row) throw new ApiError('deal_not_found')
+  return row
+}
+
 async function lockDeal(tx: Tx, dealId: number): Promise<DealRow> {
-  const query = tx.q.selectFrom('deals').selectAll().where('id', '=', dealId).where('deleted_at', 'is', null)
-  const row = await tx.forUpdate(query).executeTakeFirst()
+  const row = await tx.forUpdate(dealRow(tx.q, dealId)).executeTakeFirst()
   if (!row) throw new ApiError('deal_not_found')
   return row
 }

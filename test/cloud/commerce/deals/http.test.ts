@@ -260,3 +260,29 @@ test('every change of a deal is in the audit log', async () => {
     ['deals.delete', `deal-${id}`, 1, 'executed'],
   ])
 })
+
+test('a hub has at most 200 active deals that are not over', async () => {
+  const { send, create, context } = await dealsOverHttp()
+  const q = context.db.kysely
+  const first = await create()
+  const { id: _, ...row } = await q.selectFrom('deals').selectAll().executeTakeFirstOrThrow()
+  await q
+    .insertInto('deals')
+    .values(Array.from({ length: 199 }, () => row))
+    .execute()
+  const refusedAt = async (method: string, path: string, body: object): Promise<unknown> => {
+    const answer = await send(method, path, body)
+    expect(answer.status).toBe(422)
+    return errorOf(answer).detail
+  }
+  expect(await refusedAt('POST', '/', newDeal())).toMatchObject([{ loc: ['body', 'hub_id'] }])
+  const off = await create({ is_deal_active: false })
+  const over = await create({ end: '2020-01-01' })
+  expect(await refusedAt('PUT', `/${off}`, { is_deal_active: true })).toMatchObject([
+    { loc: ['body', 'is_deal_active'] },
+  ])
+  expect(await refusedAt('PUT', `/${over}`, { end: null })).toMatchObject([{ loc: ['body', 'end'] }])
+  expect((await send('PUT', `/${first}`, { name: 'Renamed', is_deal_active: true })).status).toBe(200)
+  expect((await send('PUT', `/${first}`, { is_deal_active: false })).status).toBe(200)
+  expect((await send('PUT', `/${off}`, { is_deal_active: true })).status).toBe(200)
+})
