@@ -11,7 +11,7 @@ import { done, type Outcome, type WorkKinds } from '../../platform/work/runner.t
 import { raiseAlarm } from '../alarms/alarms.ts'
 import { dataText } from '../event-list.ts'
 import { signingSecrets, webhookIncident } from './endpoints.ts'
-import { listOf } from '../publish.ts'
+import { listOf, workOf } from '../publish.ts'
 import type { Posted, Poster } from './post.ts'
 
 export type Attempt = z.infer<typeof Delivery>['attempts'][number]
@@ -140,8 +140,7 @@ function conclude(parts: WebhookParts, deliveryId: string, ended: Ended): Promis
       .where('id', '=', deliveryId)
       .execute()
     // A webhook without failures costs no further statement.
-    if (posted !== OFF && !(isDelivered && ended.isWell))
-      await judge(tx, parts, delivery.endpoint_id, posted, now)
+    if (posted !== OFF && !(isDelivered && ended.isWell)) await judge(tx, parts, delivery, posted, now)
     return next
   })
 }
@@ -156,20 +155,44 @@ export function retryAt(
   return pauseMs === undefined ? null : Math.round(now + pauseMs * (1 + runtime.random.fraction() / 10))
 }
 
-/** Updates the state of a webhook after an attempt. A webhook that answers 410 Gone, or fails for days, is disabled. */
+type DeliveryRow = Selectable<Tables['webhook_deliveries']>
+
+/** Whether no other delivery to the webhook has failed and is tried again: nothing was tried for a while. */
+async function isFirstFailure(tx: Tx, { id, endpoint_id, tries }: DeliveryRow): Promise<boolean> {
+  if (tries > 0) return false
+  const other = await tx.q
+    .selectFrom('due_work')
+    .innerJoin('webhook_deliveries as d', 'd.id', 'due_work.subject')
+    .select('d.id')
+    .where('due_work.kind', '=', workOf(endpoint_id))
+    .where('d.state', '=', 'pending')
+    .where('d.tries', '>', 0)
+    .where('d.id', '<>', id)
+    .limit(1)
+    .executeTakeFirst()
+  return other === undefined
+}
+
+/**
+ * Updates the state of a webhook after an attempt. A webhook that answers 410 Gone, or fails for days, is disabled. The
+ * days count from the first failure since which attempts have followed each other.
+ */
 async function judge(
   tx: Tx,
   { context }: WebhookParts,
-  endpointId: string,
+  delivery: DeliveryRow,
   posted: Posted,
   now: number,
 ): Promise<void> {
+  const endpointId = delivery.endpoint_id
   const ofEndpoint = () => tx.q.updateTable('webhook_endpoints').where('id', '=', endpointId)
   if (isTaken(posted)) {
     await ofEndpoint().set({ failing_since: null }).where('failing_since', 'is not', null).execute()
     return
   }
-  await ofEndpoint().set({ failing_since: now }).where('failing_since', 'is', null).execute()
+  const failing = ofEndpoint().set({ failing_since: now })
+  const isFirst = await isFirstFailure(tx, delivery)
+  await (isFirst ? failing : failing.where('failing_since', 'is', null)).execute()
   const reason = posted.status === 410 ? 'gone' : 'failing'
   let disabling = ofEndpoint()
     .set({ state: 'disabled', disabled_reason: reason })

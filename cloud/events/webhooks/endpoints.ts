@@ -125,7 +125,7 @@ export const webhookIncident = ({
   subject: id,
 })
 
-/** Replaces the properties of a webhook. Enabling it resets its failures. */
+/** Replaces the properties of a webhook. Enabling it resets its failures, and so does a new address. */
 export async function replaceEndpoint(
   tx: Tx,
   context: CloudContext,
@@ -136,13 +136,14 @@ export async function replaceEndpoint(
   const { url, description, event_types, hub_ids } = fields
   const row = await tx.q
     .updateTable('webhook_endpoints')
-    .set({
+    .set((eb) => ({
       url,
       description,
       event_types: JSON.stringify(event_types),
       hub_ids: JSON.stringify(hub_ids),
+      failing_since: eb.case().when('url', '=', url).then(eb.ref('failing_since')).else(null).end(),
       ...(state !== undefined && { state, disabled_reason: null, failing_since: null }),
-    })
+    }))
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirstOrThrow()

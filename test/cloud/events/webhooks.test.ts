@@ -196,6 +196,45 @@ onEachDatabase('webhooks', (open) => {
     expect((await deliveries(service, failing))[0]!.state).toBe('delivered')
   })
 
+  test('a webhook is not disabled by the first failure after a time in which nothing was tried', async () => {
+    const service = await openService(open)
+    const { poster, owner, cloud } = service
+    const { id } = await add(service)
+    const state = async () => ((await owner('GET', `webhooks/${id}`)).json as WebhookEndpoint).state
+    poster.answer = () => ({ status: 500 })
+    await happen(service, 1)
+    for (let hour = 0; hour < 100; hour += 1) await after(service, HOUR)
+    expect((await deliveries(service, { id }))[0]!.state).toBe('failed')
+    await after(service, 5 * DAY)
+    await happen(service, 2)
+    await cloud.work.drain()
+    expect(await state()).toBe('enabled')
+    // From now on every attempt fails for five days.
+    for (let day = 0; day < 5; day += 1) {
+      await after(service, DAY)
+      await happen(service, 3)
+      await cloud.work.drain()
+    }
+    expect(await state()).toBe('disabled')
+  })
+
+  test('a webhook with a new address is not disabled by failures at the former one', async () => {
+    const service = await openService(open)
+    const { poster, owner, cloud } = service
+    const { id, event_types } = await add(service)
+    poster.answer = () => ({ status: 500 })
+    await happen(service)
+    for (let day = 0; day < 4; day += 1) {
+      await after(service, DAY)
+      await happen(service)
+    }
+    await owner('PUT', `webhooks/${id}`, { url: `${url}/corrected`, event_types })
+    for (let day = 0; day < 2; day += 1) await after(service, DAY)
+    await happen(service)
+    await cloud.work.drain()
+    expect((await owner('GET', `webhooks/${id}`)).json).toMatchObject({ state: 'enabled' })
+  })
+
   test('a webhook receives the types and hubs that it selected, and any test', async () => {
     const service = await openService(open)
     const { owner, poster, cloud } = service
