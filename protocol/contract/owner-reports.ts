@@ -279,6 +279,7 @@ export const ownerReportRoutes = defineRoutes(report, {
   'owner.restock.list': {
     at: 'GET /owners/restock',
     ...ofHub,
+    headers: ['X-Incomplete'],
     auth: { kind: 'api', scope: 'inventory:read' },
     query: z.object({
       hub_id: HubFilter,
@@ -300,6 +301,7 @@ export const ownerReportRoutes = defineRoutes(report, {
   'owner.fleet.list': {
     at: 'GET /owners/fleet',
     ...ofHub,
+    headers: ['X-Incomplete'],
     auth: { kind: 'api', scope: 'hubs:read', further: 'analytics:read' },
     query: z.object({ hub_id: HubFilter, ...paging }),
     response: listOf(Fleet),

@@ -275,3 +275,15 @@ export async function areIncomplete(q: Queries, books: readonly { hubId: number 
   const hubIds = books.map(({ hubId }) => hubId)
   return (await underWay(q, { hubIds })).length > 0
 }
+
+/** The header of an answer with figures of hubs. Read it after the figures, as `areIncomplete`. */
+export const incompleteOf = async (
+  q: Queries,
+  hubs: readonly { id: number }[],
+): Promise<Record<string, string>> =>
+  (await areIncomplete(
+    q,
+    hubs.map(({ id }) => ({ hubId: id })),
+  ))
+    ? INCOMPLETE
+    : {}

@@ -1,4 +1,5 @@
 import type { FleetHub } from '../../../protocol/contract/owner-reports.ts'
+import { incompleteOf } from '../../commerce/analytics/totals.ts'
 import { readHubLoad, roomOf } from '../../commerce/orders/bin-room.ts'
 import { hubStates, shownHubStatus, type HubState } from '../../gateway/hub-state.ts'
 import { readVitals } from '../../gateway/heartbeats.ts'
@@ -7,7 +8,7 @@ import { localDay } from '../../platform/calendar/zone.ts'
 import { timestampOrNull } from '../../platform/calendar/days.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { isPlaceOfHub, reachableHubs, type HubWithContact } from '../../platform/credentials/hub-access.ts'
-import type { Handlers } from '../../platform/http/handler.ts'
+import { reply, type Handlers } from '../../platform/http/handler.ts'
 import { pageOf } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
 
@@ -23,8 +24,16 @@ export const fleetHandlers = (context: CloudContext): Handlers<'owner.fleet.list
     if (!isPlace) throw new ApiError('invalid_cursor')
     const hubs = own.filter(({ id }) => cursor === undefined || id > Number(cursor)).slice(0, limit + 1)
     const { furtherHubs = [] } = credential
-    const rows = await readFleet(context, hubs, (id) => furtherHubs === '*' || furtherHubs.includes(id))
-    return pageOf(rows, limit, (last) => String(last.hub_id))
+    const showsSales = (id: number): boolean => furtherHubs === '*' || furtherHubs.includes(id)
+    const rows = await readFleet(context, hubs, showsSales)
+    const headers = await incompleteOf(
+      q,
+      hubs.filter(({ id }) => showsSales(id)),
+    )
+    return reply(
+      pageOf(rows, limit, (last) => String(last.hub_id)),
+      { headers },
+    )
   },
 })
 

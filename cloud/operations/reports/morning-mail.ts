@@ -2,6 +2,7 @@ import { counted } from '../../../protocol/model/counted.ts'
 import { isAsBadAs } from '../../../protocol/model/alarms.ts'
 import { moneyText } from '../../../protocol/model/money.ts'
 import { readDay } from '../../commerce/analytics/sales-report.ts'
+import { areIncomplete } from '../../commerce/analytics/totals.ts'
 import { viewAlarm } from '../../events/alarms/alarms.ts'
 import { addDays, weekdayOf, weekdays, type Day } from '../../platform/calendar/days.ts'
 import { instantOf, localDay } from '../../platform/calendar/zone.ts'
@@ -107,7 +108,6 @@ export async function composeMorning(
   const yesterday = addDays(day, -1)
   const book = { hubId: hub.id, ownerId: hub.owner_id }
   const { gross_revenue, total_orders, units_sold } = await readDay(q, book, yesterday)
-  const money = moneyText(gross_revenue, currency)
   const alarms = (
     await q
       .selectFrom('alarms')
@@ -121,21 +121,26 @@ export async function composeMorning(
     .map(viewAlarm)
     .filter(({ severity }) => isAsBadAs(severity, 'warning'))
   const { data: rows } = await readRestock(q, { hubs: [hub], days: AVERAGE_DAYS, now, limit: 10_000 })
+  const isIncomplete = await areIncomplete(q, [book])
   const refill = rows.filter((row) => row.refill > 0)
+  const money = moneyText(gross_revenue, currency)
+  const sales = isIncomplete
+    ? 'the sales are not known yet, because the summaries of this hub are being rebuilt. The console shows them later'
+    : `${money}, ${counted(total_orders, 'order')}, ${counted(units_sold, 'unit')}`
   const problems = listed(
     alarms.map(({ severity, message, remedy }) => `${severity}: ${message} What to do: ${remedy}`),
   )
   const toFill = listed(
     refill.map(
       ({ cabinet, shelf, row, name, quantity, capacity, refill: add, empty_by }) =>
-        `${cabinet}/${shelf}/${row} ${name}: ${quantity} of ${capacity}, add ${add}${empty_by === null ? '' : `, empty by ${empty_by}`}`,
+        `${cabinet}/${shelf}/${row} ${name}: ${quantity} of ${capacity}, add ${add}${empty_by === null || isIncomplete ? '' : `, empty by ${empty_by}`}`,
     ),
   )
   return {
-    subject: `[Larder] ${hub.name}: ${money} yesterday, ${counted(alarms.length, 'problem')}, ${counted(refill.length, 'row')} to refill`,
+    subject: `[Larder] ${hub.name}: ${isIncomplete ? 'sales not known yet' : `${money} yesterday`}, ${counted(alarms.length, 'problem')}, ${counted(refill.length, 'row')} to refill`,
     text: [
       `${hub.name}, ${weekdays[weekdayOf(day)]} ${day}`,
-      `Yesterday (${yesterday}): ${money}, ${counted(total_orders, 'order')}, ${counted(units_sold, 'unit')}.`,
+      `Yesterday (${yesterday}): ${sales}.`,
       alarms.length === 0 ? 'Nothing is broken.' : `Broken:\n${problems}`,
       refill.length === 0 ? 'Every row is full.' : `Refill:\n${toFill}`,
       '',

@@ -1,12 +1,13 @@
 import { sql } from 'kysely'
 import { restockColumns, type RestockRow } from '../../../protocol/contract/owner-reports.ts'
 import { shownUnits, isBlocked } from '../../commerce/catalogue/units.ts'
+import { incompleteOf } from '../../commerce/analytics/totals.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { addDays } from '../../platform/calendar/days.ts'
 import { localDay } from '../../platform/calendar/zone.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import { isPlaceOfHub, reachableHubs, type HubWithContact } from '../../platform/credentials/hub-access.ts'
-import type { Handlers } from '../../platform/http/handler.ts'
+import { reply, type Handlers } from '../../platform/http/handler.ts'
 import { answerList, pageOf, type List } from '../../platform/http/lists.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { numbersIn } from '../../platform/store/recordset.ts'
@@ -25,7 +26,10 @@ export const restockHandlers = ({ db, runtime }: CloudContext): Handlers<'owner.
       const isPlace = PLACE.test(cursor) && (await isPlaceOfHub(db.kysely, credential, parseInt(cursor, 10)))
       if (!isPlace) throw new ApiError('invalid_cursor')
     }
-    return answerList(request, restockColumns, (page) => readRestock(db.kysely, { ...wanted, ...page }))
+    const rows = await answerList(request, restockColumns, (page) =>
+      readRestock(db.kysely, { ...wanted, ...page }),
+    )
+    return reply(rows, { headers: await incompleteOf(db.kysely, hubs) })
   },
 })
 
