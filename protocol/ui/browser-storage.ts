@@ -1,5 +1,11 @@
 /** `localStorage` or `sessionStorage`. */
-export type OpenStorage = Pick<Storage, 'length' | 'key' | 'getItem' | 'setItem' | 'removeItem'>
+export interface OpenStorage {
+  readonly length: number
+  key(index: number): string | null
+  getItem(name: string): string | null
+  setItem(name: string, text: string): void
+  removeItem(name: string): void
+}
 
 /**
  * Texts of a page in the browser's storage. A browser may refuse its storage, or the storage may be full: such a text lasts
