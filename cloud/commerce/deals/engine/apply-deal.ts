@@ -187,11 +187,16 @@ interface Grant {
 
 function tryTimes({ deal, lines, rewards }: Fitted, free: Units, toGive: Units, times: number): Trial {
   const left = [...free]
+  const leftToGive = [...toGive]
   const grants = rewards.map(({ reward, order }): Grant => {
+    const isGift = givesAway(reward)
     const allowed = (index: number): number =>
-      givesAway(reward) ? Math.min(left[index]!, toGive[index]!) : left[index]!
+      isGift ? Math.min(left[index]!, leftToGive[index]!) : left[index]!
     const portions = take(order, unitsWanted(reward, times), allowed)
-    for (const { index, count } of portions) left[index]! -= count
+    for (const { index, count } of portions) {
+      left[index]! -= count
+      if (isGift) leftToGive[index]! -= count
+    }
     return { reward, portions, saving: centsOff(reward, portions, lines, times) }
   })
   const saving = sum(grants.map((grant) => grant.saving))

@@ -176,6 +176,34 @@ test('the units that remain without the free ones meet the trigger once for each
   )
 })
 
+test('several rewards of a deal together give no unit away that met its trigger', () => {
+  const one = deal({
+    triggers: [trigger('QUANTITY', 2, { product: 1 })],
+    rewards: [
+      reward('FREE_ITEM', 0, { product: 1, quantity: 1 }),
+      reward('CHEAPEST_FREE', 0, { product: 1, quantity: 1 }),
+    ],
+  })
+  expect(chooseDeals([one], cart([1, 3, 100]), nobody).saving).toBe(100)
+  expect(chooseDeals([one], cart([1, 4, 100]), nobody).saving).toBe(200)
+  const gifts = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 3 })
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 4 }),
+      gifts,
+      fc.integer({ min: 1, max: 30 }),
+      (needed, free, units) => {
+        const many = deal({
+          triggers: [trigger('QUANTITY', needed, { product: 1 })],
+          rewards: free.map((quantity) => reward('FREE_ITEM', 0, { product: 1, quantity })),
+        })
+        const given = sum(chooseDeals([many], cart([1, units, 100]), nobody).units)
+        expect(units - given).toBeGreaterThanOrEqual(needed * Math.ceil(given / sum(free)))
+      },
+    ),
+  )
+})
+
 test('buy n, get q gives as many free units as possible, and never fewer for a larger cart', () => {
   fc.assert(
     fc.property(
