@@ -183,7 +183,7 @@ export function applyCloudEntry(context: Context, body: unknown, leaveOut: Leave
 
 /** Stores a version of the desired state before the entry is acknowledged. Reports the hub's own hardware if the cloud has none. */
 function takeDesired({ desired, description, ledger }: Context, sent: DesiredState): void {
-  desired?.offer(sent)
+  desired?.offer(sent, description)
   if (sent.hardware === null && description) ledger.report({ kind: 'hardware', hardware: description })
 }
 

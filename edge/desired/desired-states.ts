@@ -180,13 +180,14 @@ export class DesiredStates {
   }
 
   /**
-   * The cloud has sent a version. A hub that receives version 1 as its first one keeps its own hardware description until the
-   * next. A later number, or a damaged file, means that this hub used another description: a new card may have the original one.
-   * Throws a `StorageError` if the file cannot be written.
+   * The cloud has sent a version. A hub that receives its first one keeps its own hardware description (`own`) until the next,
+   * if that is version 1, or describes the same devices. Otherwise, and with a damaged file, the hub tries the cloud's: a new
+   * card may have a former description. Throws a `StorageError` if the file cannot be written.
    */
-  offer({ software, ...desired }: DesiredState): void {
+  offer({ software, ...desired }: DesiredState, own?: HardwareDescription): void {
     if (software !== undefined) this.#wantRelease(software)
-    if (!this.#versions && !this.#hasFile && desired.version === 1)
+    const isFirst = !this.#versions && !this.#hasFile
+    if (isFirst && (desired.version === 1 || isSameHardware(own, desired.hardware)))
       return this.takeFirst({ ...desired, hardware: null })
     if (!this.#versions) return this.takeFirst(desired)
     const { waiting, ...rest } = this.#versions
@@ -261,6 +262,16 @@ export class DesiredStates {
     change()
     if (JSON.stringify(this.report()) !== before) this.onReport()
   }
+}
+
+/** Whether two descriptions differ in nothing but the paths of their serial ports, which are this board's. */
+function isSameHardware(own: HardwareDescription | undefined, sent: DesiredState['hardware']): boolean {
+  const known = HardwareDescription.safeParse(sent).data
+  const withoutPorts = ({ controllers, ...rest }: HardwareDescription): unknown => ({
+    ...rest,
+    controllers: controllers.map((controller) => ({ ...controller, port: '' })),
+  })
+  return own !== undefined && known !== undefined && isDeepStrictEqual(withoutPorts(own), withoutPorts(known))
 }
 
 const NOTHING: Overrides = { version: null, settings: {}, hardware: null }

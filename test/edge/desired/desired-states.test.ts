@@ -103,10 +103,18 @@ test.each([1, 2])(
   },
 )
 
-test('a new card with the original hardware description tries a later description of the cloud', () => {
+test('a new card with a former hardware description tries a later description of the cloud', () => {
   const states = card().start()
-  states.offer({ version: 2, settings: {}, hardware: demoHub })
+  const former = { ...demoHub, controllers: demoHub.controllers.slice(1) }
+  states.offer({ version: 2, settings: {}, hardware: demoHub }, former)
   expect([states.isWaiting(), states.report()]).toEqual([true, { applied: null, failed: null }])
+})
+
+test('a new hub keeps its own hardware description at any version if only its serial ports differ', () => {
+  const states = card().start()
+  const controllers = demoHub.controllers.map((each) => ({ ...each, port: `${each.port}-here` }))
+  states.offer({ version: 2, settings: {}, hardware: demoHub }, { ...demoHub, controllers })
+  expect([states.isWaiting(), states.report()]).toEqual([false, { applied: 2, failed: null }])
 })
 
 test('a hub reports no version as applied while another content of a restored cloud has its number', () => {
