@@ -253,7 +253,7 @@ describe('the hub’s own page', () => {
         clearInterval(mover)
       }
     },
-    90_000,
+    180_000,
   )
 
   browserTest('a selected number stays selected for overtyping while units are sold', async () => {

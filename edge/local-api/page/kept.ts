@@ -30,6 +30,7 @@ const nothing: Kept = { typed: [], pending: [], seen: null }
  */
 export class StoredHubs {
   readonly #storage: BrowserStorage
+  readonly #parsed = new Map<string, { text: string; kept: Kept }>()
 
   constructor(open: () => OpenStorage) {
     this.#storage = new BrowserStorage(open)
@@ -72,13 +73,13 @@ export class StoredHubs {
     return this.#storage.names().filter((key) => key.startsWith(PREFIX))
   }
 
-  /** The storage may contain another version's content. */
+  /** The storage may contain another version's content. Parsed once: a page reads it with each click. */
   #read(key: string): Kept {
-    try {
-      return { ...nothing, ...(JSON.parse(this.#storage.getItem(key) ?? 'null') as Kept | null) }
-    } catch {
-      return nothing
-    }
+    const text = this.#storage.getItem(key) ?? 'null'
+    const last = this.#parsed.get(key)
+    const kept = last?.text === text ? last.kept : parsed(text)
+    this.#parsed.set(key, { text, kept })
+    return kept
   }
 
   #write(key: string, change: Partial<Kept>): void {
@@ -87,3 +88,11 @@ export class StoredHubs {
 }
 
 const keyOf = (hub: number): string => `${PREFIX}-${hub}`
+
+function parsed(text: string): Kept {
+  try {
+    return { ...nothing, ...(JSON.parse(text) as Kept | null) }
+  } catch {
+    return nothing
+  }
+}
