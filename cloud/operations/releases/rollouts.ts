@@ -153,7 +153,7 @@ export const rolloutWork = (context: CloudContext, url: string): WorkKinds => ({
         if (step.state !== rollout.state && !(hasMore && step.state === 'completed'))
           await tx.q
             .updateTable('rollouts')
-            .set({ state: step.state, ended_at: now })
+            .set({ state: step.state, ended_at: step.state === 'paused' ? null : now })
             .where('id', '=', id)
             .execute()
         if (hasMore) return { next: now }

@@ -193,12 +193,12 @@ function vainWave(hubs: readonly RolloutHub[]): { wave: number; wasTried: boolea
   const wave = Math.max(...hubs.map((hub) => hub.wave).filter((each) => each < current))
   const inWave = hubs.filter((hub) => hub.wave === wave)
   if (inWave.length === 0 || inWave.some(({ state }) => state === 'succeeded')) return undefined
-  return {
-    wave,
-    wasTried: inWave.some(
-      ({ state, error }) => state === 'rolled_back' || error?.startsWith(NO_PROGRESS) === true,
-    ),
-  }
+  const wasTried = inWave.some(
+    ({ state, error }) => state === 'rolled_back' || error?.startsWith(NO_PROGRESS) === true,
+  )
+  // Hubs that were offline say nothing against a release that an earlier wave has installed.
+  if (!wasTried && hubs.some(({ state }) => state === 'succeeded')) return undefined
+  return { wave, wasTried }
 }
 
 /** The next hub in the order of the waves. A hub that is not offline precedes the others. */
