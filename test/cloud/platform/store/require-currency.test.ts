@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest'
+import { post } from '../../../../cloud/commerce/ledger/ledger.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
 import { requireCurrency } from '../../../../cloud/platform/store/require-currency.ts'
+import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { openShop } from '../../../world/shop.ts'
 
 onEachDatabase('the currency of a database', (open) => {
-  test('an order has the currency of its checkout, and a start with another currency is refused from the first paid order on', async () => {
+  test('an order has the currency of its checkout, and a start with another currency is refused while a paid order is under way or a wallet has money', async () => {
     const shop = await openShop(await open())
     const { context } = shop
     const q = context.db.kysely
@@ -16,6 +18,18 @@ onEachDatabase('the currency of a database', (open) => {
     await pay(shop.services, { userId, orderId: id, method: 'pm_card_visa' })
     expect((await shop.order(id)).currency).toBe('EUR')
     await requireCurrency(q, 'EUR')
-    await expect(requireCurrency(q, 'JPY')).rejects.toThrow(/set CURRENCY to EUR/)
+    await expect(requireCurrency(q, 'JPY')).rejects.toThrow(/Set CURRENCY to EUR/)
+    await q.updateTable('orders').set({ processing_status: OrderStatus.COMPLETED }).execute()
+    await requireCurrency(q, 'JPY')
+    await context.db.transact((tx) =>
+      post(tx, context, {
+        user_id: userId,
+        account: 'wallet',
+        type: 'adjustment',
+        amount: 100,
+        cause: 'a test',
+      }),
+    )
+    await expect(requireCurrency(q, 'JPY')).rejects.toThrow(/all wallets are empty/)
   })
 })
