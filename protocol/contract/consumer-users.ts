@@ -118,7 +118,7 @@ export const consumerUserRoutes = defineRoutes(
       errors: ['order_in_progress', 'wallet_not_empty', 'processor_unavailable'],
       summary: 'Delete the user',
       description:
-        'Erases all personal data and frees the identity, which can be bootstrapped again. Carts are deleted, and a payment in progress is cancelled. A paid order must have ended first (409 `order_in_progress`). Orders, payments and wallet entries stay in the books without a name. If the wallet holds money, or a deposit may still succeed, the answer is 409 `wallet_not_empty` (`details.balance_cents`, `pending_cents`), unless `forfeit` is true. The same holds for a refund that the processor has refused (`owed_refund_cents`). A customer who owes money for a deposit that its bank took back (`debt_cents`) cannot forfeit the debt: a deposit pays it.',
+        'Erases all personal data and frees the identity, which can be bootstrapped again. Carts are deleted, and a payment in progress is cancelled. A paid order must have ended first (409 `order_in_progress`). Orders, payments and wallet entries stay in the books without a name. If the wallet holds money, or a deposit may still succeed, the answer is 409 `wallet_not_empty` (`details.balance_cents`, `pending_cents`), unless `forfeit` is true. The same holds for a refund that the processor has refused (`owed_refund_cents`), and for a debt of a deposit that its bank took back (`debt_cents`).',
     },
     'consumer.users.bootstrap': {
       at: 'POST /users/user/bootstrap',

@@ -206,7 +206,7 @@ export const errorHelp: Readonly<Record<ErrorCode, { cause: string; cure: string
   wallet_not_empty: {
     cause:
       'The wallet contains `details.balance_cents`, a deposit may still succeed, the processor has refused a refund, or the customer owes `details.debt_cents`.',
-    cure: 'Spend the money, or give it up with `forfeit=true`. A deposit pays a debt.',
+    cure: 'Spend the money and pay a debt by a deposit, or end both with `forfeit=true`.',
   },
   operation_settled: {
     cause: 'Somebody has already reported the opposite outcome.',

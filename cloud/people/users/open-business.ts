@@ -69,8 +69,9 @@ export function requireNoneInProgress({ orders }: Pick<OpenBusiness, 'orders'>):
 export const inProgress = (orderIds: number[]): ApiError =>
   new ApiError('order_in_progress', undefined, { order_ids: orderIds })
 
-/** Throws `wallet_not_empty` if money is open. The customer may forfeit money, but not a debt. */
+/** Throws `wallet_not_empty` if money is open, unless the customer forfeits it. */
 export function requireSettled(open: OpenBusiness, { forfeit }: { forfeit: boolean }): void {
+  if (forfeit) return
   const { balance, debt, pending, owed } = open
   const details = {
     balance_cents: balance,
@@ -84,13 +85,13 @@ export function requireSettled(open: OpenBusiness, { forfeit }: { forfeit: boole
       'The wallet owes money for a deposit that its bank took back. Pay it with a deposit first.',
       details,
     )
-  if (!forfeit && owed > 0)
+  if (owed > 0)
     throw new ApiError(
       'wallet_not_empty',
       'The processor has refused a refund to this customer, so a person must pay it.',
       details,
     )
-  if (!forfeit && balance + pending > 0) throw new ApiError('wallet_not_empty', undefined, details)
+  if (balance + pending > 0) throw new ApiError('wallet_not_empty', undefined, details)
 }
 
 /**
