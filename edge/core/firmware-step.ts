@@ -60,9 +60,12 @@ export const newBoard = (): BoardFirmware => ({
 export const isHeldByUpdate = ({ about, isSwitching }: BoardFirmware): boolean =>
   isSwitching || about === undefined || about?.trial === true
 
-/** The controller receives firmware now, restarts with it, or has it on trial. */
-export const isTaking = ({ about, isSwitching, bytes }: BoardFirmware): boolean =>
-  isSwitching || bytes !== undefined || about?.trial === true
+/**
+ * The controller receives firmware now, restarts with it, or has it on trial. A transfer that pauses, for example for an
+ * acceptance, is no reason to wait: it continues after a restart.
+ */
+export const isTaking = ({ about, isSwitching, isWaiting, bytes }: BoardFirmware): boolean =>
+  isSwitching || (isWaiting && bytes !== undefined) || about?.trial === true
 
 /** An update of the controller may have begun, and has not ended. */
 export const isUpdating = (board: BoardFirmware): boolean =>

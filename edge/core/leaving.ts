@@ -1,5 +1,6 @@
 import { locationKey } from '../../protocol/model/location.ts'
 import { isBusy, viewBins } from './bins/bin.ts'
+import { binDevice } from './layout.ts'
 import type { Context } from './context.ts'
 import { isTaking, isUpdating } from './firmware-step.ts'
 
@@ -18,11 +19,14 @@ export function reasonToStay(context: Context): string | undefined {
 type Reason = (context: Context) => string | undefined
 
 /** A motion of a controller that does not answer may never end: the next description or release may repair it. */
-export const reasonToWait: Reason = ({ state, devices, cycling, firmware }) => {
+export const reasonToWait: Reason = ({ state, devices, layout, cycling, firmware }) => {
   const [order] = state.orders.unfinished()
   if (order) return `order ${order.order_number} is in progress`
   const isMoving = state.operations.open().some(({ controller }) => devices.isUp(controller))
-  if (isMoving || cycling.size > 0) return 'something moves'
+  const isCycling = [...cycling.values()].some(({ bin }) =>
+    devices.isUp(layout.controllerOf(binDevice(bin)) ?? ''),
+  )
+  if (isMoving || isCycling) return 'something moves'
   return [...firmware.values()].some(isTaking) ? 'the firmware of a controller is being updated' : undefined
 }
 

@@ -92,7 +92,9 @@ export class DesiredStates {
   /** The service ends in an orderly way, for example because the board restarts: the next start repeats the trial once. */
   interrupt(): void {
     const trial = this.#versions?.trial
-    if (trial?.isStarted && !trial.isRepeated)
+    // The file of an erased or enrolled hub stays as it is.
+    const isStored = isDeepStrictEqual(read(this.#path), this.#versions)
+    if (trial?.isStarted && !trial.isRepeated && isStored)
       this.#attempt({ ...this.#versions!, trial: { ...trial, isStarted: false, isRepeated: true } })
   }
 

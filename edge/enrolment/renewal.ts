@@ -10,8 +10,11 @@ import type { MqttTransport, OpenTransport } from '../../protocol/mqtt/transport
 import { replaceText } from '../replace-text.ts'
 import { enrolmentFiles, isOfKey, nextKey, type Pair } from './enrolment.ts'
 
-/** After failures the hub shows its previous certificate at every third attempt. */
-const PREVIOUS_EVERY = 3
+/**
+ * After this many failed attempts with the present certificate, the hub shows the previous one as often, and so on. It is more
+ * than the usual number of brokers, so each broker sees both.
+ */
+const ATTEMPTS_WITH_ONE = 6
 
 /** A new key and the request for its certificate, PEM. */
 export interface NewKey {
@@ -71,8 +74,10 @@ export class Renewal {
 
   /** The certificate and the key of this connection, or for the next one: sometimes the previous pair, while no attempt succeeds. */
   client(): Pair {
-    const previous = this.#failed % PREVIOUS_EVERY === PREVIOUS_EVERY - 1 ? this.#previous : undefined
-    return previous ?? this.#client
+    const isOthersTurn = Math.floor(this.#failed / ATTEMPTS_WITH_ONE) % 2 === 1
+    const previous = isOthersTurn ? this.#previous : undefined
+    const isValid = previous !== undefined && endOf(new X509Certificate(previous.cert)) > this.#options.now()
+    return isValid ? previous : this.#client
   }
 
   /** The authorities for the next connection, PEM. */

@@ -146,8 +146,8 @@ function lostReports(store: string, copy: string): number {
 
 async function isBusy({ local, store }: Settings): Promise<boolean> {
   const health = await readHealth(local)
-  // A silent service, and one of an earlier release, does not report a reason.
-  return health?.reason_to_wait === undefined ? hasOrders(store) : health.reason_to_wait !== null
+  // A silent service, one of an earlier release, and a hub that waits for its journal do not report a reason.
+  return typeof health?.reason_to_wait === 'string' || hasOrders(store)
 }
 
 /** Whether the journal has an order in progress, or cannot be read. An absent or damaged journal has none. */

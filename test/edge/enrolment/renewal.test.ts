@@ -204,9 +204,10 @@ test('a certificate of a clock that was ahead leaves the hub its former pair, wi
   await db.transact((tx) => putBack(tx, now(), 40 * DAY))
   expect(Date.parse(new X509Certificate(ahead.cert).validFrom)).toBeGreaterThan(now())
   cutOff()
-  expect(renewal.client()).toEqual(ahead)
-  cutOff()
-  cutOff()
+  for (let attempt = 0; attempt < 6; attempt++) {
+    expect(renewal.client()).toEqual(ahead)
+    cutOff()
+  }
   expect(renewal.client()).toEqual(former)
   arrive.onConnect()
   await clock.pass(20 * DAY - HOUR)
