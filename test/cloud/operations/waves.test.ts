@@ -277,6 +277,14 @@ test('a wave in which hubs tried the release and none succeeded pauses the rollo
   }
 })
 
+test('a wave of hubs that were offline does not hold a release that an earlier wave has installed', () => {
+  const fleet = [hub(1, 1, { state: 'succeeded' }), skipped(2, 'offline', 2), hub(3, 3), hub(4, 3)]
+  expect(step(fleet).changed).toMatchObject([
+    { hubId: 3, wave: 3, givenAt: 0 },
+    { hubId: 4, wave: 3, givenAt: 0 },
+  ])
+})
+
 test('a rollout that no hub has installed ends as stopped', () => {
   expect(step([skipped(1), skipped(2, 'no progress', 2)]).state).toBe('stopped')
   expect(step([hub(1, 1, { state: 'succeeded' }), skipped(2, 'offline', 2)]).state).toBe('completed')

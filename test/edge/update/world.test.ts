@@ -33,7 +33,7 @@ test.each(['', '\0\0\0', '{"now":{"step":"wai', '{"now":{"step":"unknown"},"last
   },
 )
 
-test('the updater does not stop a service that reports a motion or a trial, although its journal has no order', async () => {
+test('the updater does not stop a service that reports a motion or a trial, although its journal has no order, nor one that waits for its journal', async () => {
   let reason: string | undefined = 'something moves'
   const front = createFront({
     hubId: 1,
@@ -53,6 +53,11 @@ test('the updater does not stop a service that reports a motion or a trial, alth
   expect(await world.isBusy()).toBe(true)
   reason = undefined
   expect(await world.isBusy()).toBe(false)
+  // A hub that waits for its journal reports no reason. Its journal may contain an order: here it is no file.
+  const folder = mkdtempSync(join(tmpdir(), 'larder-journal-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const waiting = systemWorld({ ...settings, store: folder } as never, systemRuntime(), silentLog)
+  expect(await waiting.isBusy()).toBe(true)
 })
 
 test('the return of a journal counts the unconfirmed reports that only the other journal contains', () => {
