@@ -33,7 +33,7 @@ test.each(['', '\0\0\0', '{"now":{"step":"wai', '{"now":{"step":"unknown"},"last
   },
 )
 
-test('the updater does not stop a service that reports a motion or a trial, although its journal has no order, nor one that waits for its journal', async () => {
+test('the updater does not stop a service that reports a motion or a trial, although its journal has no order', async () => {
   let reason: string | undefined = 'something moves'
   const front = createFront({
     hubId: 1,

@@ -7,7 +7,7 @@ import { onEachDatabase } from '../../../world/database.ts'
 import { openShop } from '../../../world/shop.ts'
 
 onEachDatabase('the currency of a database', (open) => {
-  test('an order has the currency of its checkout, and a start with another currency is refused while a paid order is under way or a wallet has money', async () => {
+  test('an order has the currency of its checkout; a start with another one is refused while money is open', async () => {
     const shop = await openShop(await open())
     const { context } = shop
     const q = context.db.kysely
