@@ -56,7 +56,7 @@ export async function putBack(tx: Tx, now: number, byMs: number): Promise<void> 
   await putReportsBack(tx, now, byMs)
 }
 
-/** A report in the future would never be too old: its hub would keep its wave, and so all rollouts, open. */
+/** A report in the future would never become too old. Its hub would keep its wave open, and with it all rollouts. */
 async function putReportsBack({ q }: Tx, now: number, byMs: number): Promise<void> {
   const rows = await q
     .selectFrom('hub_updates')

@@ -54,7 +54,7 @@ import { openDatabase, type CloudDatabase } from './platform/store/database.ts'
 import { onPort, UsageError } from './platform/settings/usage-error.ts'
 import { warnWithoutHubs } from './platform/store/no-hubs.ts'
 import { storeProblem } from './platform/store/outage.ts'
-import { requireCurrency } from './platform/store/require-currency.ts'
+import { requireCurrency } from './commerce/orders/require-currency.ts'
 import { takeCell } from './platform/store/take-cell.ts'
 import { isolated } from './platform/work/background.ts'
 

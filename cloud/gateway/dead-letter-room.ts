@@ -46,7 +46,7 @@ export class DeadLetterRoom {
   }
 }
 
-/** An entry of which only the beginning is stored. */
+/** The stored beginning of an entry. */
 interface CutEntry {
   kind?: string
   /** The length of the whole entry in characters of JSON. */

@@ -233,7 +233,7 @@ async function giveUp(world: UpdaterWorld, progress: Progress, failure: Failure)
   conclude(world, progress, { to, from, error: error.slice(0, MAX_ERROR - loss.length) + loss })
 }
 
-/** Ends a failed update. What it leaves may take the space that the record of its end needs. */
+/** Ends a failed update. Its files go first: the record of the end may need their space. */
 function conclude(world: UpdaterWorld, progress: Progress, { to, from, error }: Failure): void {
   try {
     world.tidy([from])

@@ -56,8 +56,8 @@ export function nothingStaleMoves(evidence: Evidence): Violation[] {
 }
 
 /**
- * I7: after any crash nothing moves, no lock stays open, no motor ran for longer than allowed, no row turned behind an open
- * door, and no firmware was sent meanwhile.
+ * I7: after any crash nothing moves, no lock stays open, and no motor ran for longer than allowed. No row turned behind an
+ * open door. No firmware was sent during a motion.
  */
 export function nothingLeftMoving(evidence: Evidence): Violation[] {
   return [

@@ -122,7 +122,7 @@ function sayingIncomplete(q: Queries, handlers: Handlers<AnalyticsRoute>): Handl
         >
         const body = await report(input)
         const hubId = (query?.hub_id ?? params?.hub_id)!
-        return (await areIncomplete(q, [{ hubId }])) ? reply(body, { headers: INCOMPLETE }) : body
+        return (await areIncomplete(q, [hubId])) ? reply(body, { headers: INCOMPLETE }) : body
       },
     ],
   )

@@ -12,7 +12,7 @@ import { inBooks, readableBooks, type HubBook } from '../../platform/credentials
 import { badRange } from '../../platform/http/date-range.ts'
 import { reply, type Handlers } from '../../platform/http/handler.ts'
 import type { Queries } from '../../platform/store/database.ts'
-import { areIncomplete, INCOMPLETE } from './totals.ts'
+import { incompleteOf } from './totals.ts'
 import { saleFigures, type SaleFigures } from './sale.ts'
 
 /** Days of the default range. */
@@ -33,7 +33,10 @@ export const salesReportHandlers = ({
     const { group_by } = query
     const sums = await readSums(q, books, { from, to, by: group_by })
     const data = rowsOf(group_by, sums, { from, to, books })
-    const headers = (await areIncomplete(q, books)) ? INCOMPLETE : {}
+    const headers = await incompleteOf(
+      q,
+      books.map(({ hubId }) => hubId),
+    )
     if (wantsOther) return reply(csvLine(salesColumns) + csvLines(salesColumns, data), { headers })
     const totals = figuresOf(
       group_by === 'product' || group_by === 'category'

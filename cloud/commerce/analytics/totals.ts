@@ -271,19 +271,9 @@ const underWay = statement((q, { hubIds }: { hubIds: readonly number[] }) =>
 )
 
 /** Read it after the figures: values that were read before a rebuild began are correct. */
-export async function areIncomplete(q: Queries, books: readonly { hubId: number }[]): Promise<boolean> {
-  const hubIds = books.map(({ hubId }) => hubId)
-  return (await underWay(q, { hubIds })).length > 0
-}
+export const areIncomplete = async (q: Queries, hubIds: readonly number[]): Promise<boolean> =>
+  (await underWay(q, { hubIds })).length > 0
 
 /** The header of an answer with figures of hubs. Read it after the figures, as `areIncomplete`. */
-export const incompleteOf = async (
-  q: Queries,
-  hubs: readonly { id: number }[],
-): Promise<Record<string, string>> =>
-  (await areIncomplete(
-    q,
-    hubs.map(({ id }) => ({ hubId: id })),
-  ))
-    ? INCOMPLETE
-    : {}
+export const incompleteOf = async (q: Queries, hubIds: readonly number[]): Promise<Record<string, string>> =>
+  (await areIncomplete(q, hubIds)) ? INCOMPLETE : {}

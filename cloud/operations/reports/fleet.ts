@@ -26,10 +26,7 @@ export const fleetHandlers = (context: CloudContext): Handlers<'owner.fleet.list
     const { furtherHubs = [] } = credential
     const showsSales = (id: number): boolean => furtherHubs === '*' || furtherHubs.includes(id)
     const rows = await readFleet(context, hubs, showsSales)
-    const headers = await incompleteOf(
-      q,
-      hubs.filter(({ id }) => showsSales(id)),
-    )
+    const headers = await incompleteOf(q, hubs.map(({ id }) => id).filter(showsSales))
     return reply(
       pageOf(rows, limit, (last) => String(last.hub_id)),
       { headers },

@@ -121,7 +121,7 @@ export async function composeMorning(
     .map(viewAlarm)
     .filter(({ severity }) => isAsBadAs(severity, 'warning'))
   const { data: rows } = await readRestock(q, { hubs: [hub], days: AVERAGE_DAYS, now, limit: 10_000 })
-  const isIncomplete = await areIncomplete(q, [book])
+  const isIncomplete = await areIncomplete(q, [book.hubId])
   const refill = rows.filter((row) => row.refill > 0)
   const money = moneyText(gross_revenue, currency)
   const sales = isIncomplete

@@ -29,7 +29,11 @@ export const restockHandlers = ({ db, runtime }: CloudContext): Handlers<'owner.
     const rows = await answerList(request, restockColumns, (page) =>
       readRestock(db.kysely, { ...wanted, ...page }),
     )
-    return reply(rows, { headers: await incompleteOf(db.kysely, hubs) })
+    const headers = await incompleteOf(
+      db.kysely,
+      hubs.map(({ id }) => id),
+    )
+    return reply(rows, { headers })
   },
 })
 

@@ -21,7 +21,7 @@ import { removeProfileImage } from './profile.ts'
  * then belong to a user without a name. Carts are deleted first, and the card processor's data of the user
  * last.
  *
- * Throws `wallet_not_empty` if the customer owes money, or if money is due to the customer who does not forfeit it.
+ * Throws `wallet_not_empty` if money is open, unless the customer forfeits it.
  * Throws `order_in_progress` if a paid order has not ended.
  */
 export async function deleteUser(

@@ -17,9 +17,9 @@ export function reachesHub(credential: Scope, hub: OwnedHub): boolean {
 const selects = ({ hubs }: Scope, hubId: number): boolean => hubs === '*' || hubs.includes(hubId)
 
 /**
- * Which records of hubs under an owner a credential reaches: orders, events, webhooks, reports and the like. A hub that was
- * moved has records of several owners. A credential without an owner reaches those of the hub's present owner; with every
- * hub, it reaches all.
+ * Returns a function that decides whether a credential reaches a record of a hub and an owner: an order, event, webhook or
+ * report. A moved hub has records of several owners. A credential without an owner reaches the records of the present
+ * owner; a credential for every hub reaches all records.
  */
 export async function readBookReach(
   q: Queries,
@@ -55,9 +55,13 @@ export function ofReachedBooks(q: Queries, { hubs, ownerId }: Scope, table: stri
   if (hubs === '*') return ownerId === null ? sql`1 = 1` : sql`${owner} = ${ownerId}`
   const ofHubs = sql`${hub} in ${numbersIn(q, hubs)}`
   return ownerId === null
-    ? sql`(${ofHubs} and ${owner} = (select present.owner_id from hubs as present where present.id = ${hub}))`
+    ? sql`(${ofHubs} and ${owner} = ${presentOwnerOf(hub)})`
     : sql`(${owner} = ${ownerId} and ${ofHubs})`
 }
+
+/** The present owner of the hub in a column. */
+const presentOwnerOf = (hub: RawBuilder<unknown>): RawBuilder<number> =>
+  sql`(select present.owner_id from hubs as present where present.id = ${hub})`
 
 /** A hub, and the time of its last message. */
 export type HubWithContact = Selectable<Tables['hubs']> & { last_heard_at: number | null }
@@ -219,10 +223,7 @@ export function inBooks(
   const [owner, another] = new Set(books.map(({ ownerId }) => ownerId))
   if (owner === undefined) return sql`1 = 0`
   const hubs = books.map(({ hubId }) => hubId)
-  const owners =
-    another === undefined
-      ? sql`${owner}`
-      : sql`(select present.owner_id from hubs as present where present.id = hub_id)`
+  const owners = another === undefined ? sql`${owner}` : presentOwnerOf(sql.ref('hub_id'))
   return sql`(owner_id = ${owners} and hub_id in ${numbersIn(q, hubs)})`
 }
 

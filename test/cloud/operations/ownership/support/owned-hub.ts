@@ -18,7 +18,7 @@ import { openShop, type Shop } from '../../../../world/shop.ts'
 
 export type Caller = Pick<CallOptions, 'key' | 'token'>
 
-/** How somebody of the new owner of a moved hub calls: with the owner's key, or as a person with a role at the hub. */
+/** The callers of a moved hub's new owner: the owner's key, or a person with a role at the hub. */
 export const newcomers = ['key', 'person'] as const
 export type Newcomer = (typeof newcomers)[number]
 

@@ -1,6 +1,7 @@
 import { OrderStatus } from '../../../protocol/model/order-status.ts'
-import { UsageError } from '../settings/usage-error.ts'
-import type { Queries } from './database.ts'
+import { UsageError } from '../../platform/settings/usage-error.ts'
+import type { Queries } from '../../platform/store/database.ts'
+import { LAST_ACTIVE } from './order-rows.ts'
 
 /**
  * Throws a `UsageError` if the latest paid order has another currency, and money in it is open: a paid order that has not
@@ -20,7 +21,7 @@ export async function requireCurrency(q: Queries, currency: string): Promise<voi
     .selectFrom('orders')
     .select('id')
     .where('processing_status', '>', OrderStatus.NEW)
-    .where('processing_status', '<=', OrderStatus.COLLECTING)
+    .where('processing_status', '<=', LAST_ACTIVE)
     .limit(1)
     .executeTakeFirst()
   const wallet = await q

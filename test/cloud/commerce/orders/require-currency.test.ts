@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { post } from '../../../../cloud/commerce/ledger/ledger.ts'
 import { pay } from '../../../../cloud/commerce/payments/pay.ts'
-import { requireCurrency } from '../../../../cloud/platform/store/require-currency.ts'
+import { requireCurrency } from '../../../../cloud/commerce/orders/require-currency.ts'
 import { OrderStatus } from '../../../../protocol/model/order-status.ts'
 import { onEachDatabase } from '../../../world/database.ts'
 import { openShop } from '../../../world/shop.ts'
