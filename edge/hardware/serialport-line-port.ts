@@ -156,6 +156,9 @@ const READABLE_AND_WRITABLE = 1 | 2
  *   file.
  * - The library uses two thread switches for a line of a few bytes, and two more to learn that no data is left.
  *   These switches cost more than all of the hub's work for the line.
+ *
+ * They also go on in a callback of Node's own. Since Node 26.4 no promise continues after a callback of the library's
+ * native part: a received line would wait for the next timer.
  */
 const promptBinding = {
   list: () => SerialPort.binding.list(),
@@ -175,7 +178,7 @@ function promptly(port: PolledPort): Pick<PolledPort, 'read' | 'write'> {
   const until = (event: 'readable' | 'writable'): Promise<void> =>
     new Promise((resolve, reject) => {
       descriptor()
-      port.poller.once(event, (error) => (error ? reject(error) : resolve()))
+      port.poller.once(event, (error) => setImmediate(() => (error ? reject(error) : resolve())))
       // `once` polls for its own event only, and so ends the wait for the other one.
       if (isBlocked) port.poller.poll(READABLE_AND_WRITABLE)
     })
