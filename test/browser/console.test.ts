@@ -4,7 +4,7 @@ import { encodeFrame } from '../../protocol/serial/codec.ts'
 import { type Browser, overflowOf, picture, seriousProblems, weightOf } from '../support/browser.ts'
 import { demoHub } from '../support/demo-hub.ts'
 import { serveSimulator } from './served-simulator.ts'
-import { browserTest, eachTime, once, useBrowser } from './set-up.ts'
+import { browserTest, eachTime, once, screens, useBrowser } from './set-up.ts'
 
 const browser = useBrowser()
 const simulator = once(serveSimulator, (present) => present.close())
@@ -83,29 +83,26 @@ describe('the simulator’s console', () => {
     60_000,
   )
 
-  for (const width of [390, 768, 1400])
-    for (const colorScheme of ['light', 'dark'] as const)
-      browserTest(
-        `at ${width} pixels, ${colorScheme} the console needs no horizontal scrolling, and axe finds no serious problem in any view`,
-        async () => {
-          const { page, problems } = await visit({ width, colorScheme })
-          station.hub.wires[0]!.toController(
-            encodeFrame({ seq: 1, type: 'HELLO', proto: 2, host: 'abcd0001' }),
-          )
-          station.hub.wires[0]!.toController('~0002 nonsense')
-          for (const device of ['bin-1', 'cabinet-1', 'fridge-1', 'main', 'bins']) {
-            await select(page, device)
-            expect([device, await overflowOf(page)]).toEqual([device, 0])
-          }
-          for (const name of ['What happened', 'Faults', 'Scenarios', 'Hubs and worlds', 'The wire']) {
-            await view(page, name)
-            expect([name, await overflowOf(page), await seriousProblems(page)]).toEqual([name, 0, []])
-          }
-          await picture(page, `console-${width}-${colorScheme}`)
-          expect(problems).toEqual([])
-        },
-        60_000,
-      )
+  for (const { width, colorScheme } of screens)
+    browserTest(
+      `at ${width} pixels, ${colorScheme} the console needs no horizontal scrolling, and axe finds no serious problem in any view`,
+      async () => {
+        const { page, problems } = await visit({ width, colorScheme })
+        station.hub.wires[0]!.toController(encodeFrame({ seq: 1, type: 'HELLO', proto: 2, host: 'abcd0001' }))
+        station.hub.wires[0]!.toController('~0002 nonsense')
+        for (const device of ['bin-1', 'cabinet-1', 'fridge-1', 'main', 'bins']) {
+          await select(page, device)
+          expect([device, await overflowOf(page)]).toEqual([device, 0])
+        }
+        for (const name of ['What happened', 'Faults', 'Scenarios', 'Hubs and worlds', 'The wire']) {
+          await view(page, name)
+          expect([name, await overflowOf(page), await seriousProblems(page)]).toEqual([name, 0, []])
+        }
+        await picture(page, `console-${width}-${colorScheme}`)
+        expect(problems).toEqual([])
+      },
+      60_000,
+    )
 
   browserTest(
     'a device can be reached and opened by keyboard, and shows its kind and its actions',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect } from 'vitest'
 import { overflowOf, picture, seriousProblems, weightOf } from '../support/browser.ts'
 import { TOKEN, hold, press, select, type ServedHub, useHub } from './served-hub.ts'
-import { browserTest } from './set-up.ts'
+import { browserTest, screens } from './set-up.ts'
 import { OPERATION } from '../world/local-core.ts'
 
 const { served, hub } = useHub()
@@ -282,26 +282,25 @@ describe('the hub’s own page', () => {
     await expect.poll(() => units.inputValue()).toBe('0')
   })
 
-  for (const width of [390, 768, 1400])
-    for (const colorScheme of ['light', 'dark'] as const)
-      browserTest(
-        `at ${width} pixels, ${colorScheme} the page needs no horizontal scrolling, and axe finds no serious problem`,
-        async () => {
-          const { page, problems } = await visit({ width, colorScheme })
-          expect(await seriousProblems(page)).toEqual([])
-          await picture(page, `hub-${width}-${colorScheme}`)
-          if (width === 390 && colorScheme === 'light') await picture(page, 'hub', 'edge')
-          for (const device of ['bin-2', 'fridge-1', 'main', 'bins', 'cabinet-1']) {
-            await select(page, device)
-            expect([device, await overflowOf(page)]).toEqual([device, 0])
-          }
-          await page.click('[data-shelf="1"] summary')
-          expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
-          await picture(page, `hub-cabinet-${width}-${colorScheme}`)
-          expect(problems).toEqual([])
-        },
-        60_000,
-      )
+  for (const { width, colorScheme } of screens)
+    browserTest(
+      `at ${width} pixels, ${colorScheme} the page needs no horizontal scrolling, and axe finds no serious problem`,
+      async () => {
+        const { page, problems } = await visit({ width, colorScheme })
+        expect(await seriousProblems(page)).toEqual([])
+        await picture(page, `hub-${width}-${colorScheme}`)
+        if (width === 390 && colorScheme === 'light') await picture(page, 'hub', 'edge')
+        for (const device of ['bin-2', 'fridge-1', 'main', 'bins', 'cabinet-1']) {
+          await select(page, device)
+          expect([device, await overflowOf(page)]).toEqual([device, 0])
+        }
+        await page.click('[data-shelf="1"] summary')
+        expect([await overflowOf(page), await seriousProblems(page)]).toEqual([0, []])
+        await picture(page, `hub-cabinet-${width}-${colorScheme}`)
+        expect(problems).toEqual([])
+      },
+      60_000,
+    )
 
   browserTest('the files of the hub’s page are at most 120 kB as sent', async () => {
     expect(weightOf(served.folder)).toBeGreaterThan(10_000)

@@ -15,7 +15,7 @@ import {
 } from '../support/browser.ts'
 import { hubRow } from '../world/seeds.ts'
 import { serveConsole, signInAt } from './served-console.ts'
-import { browserTest, eachTime, useBrowser } from './set-up.ts'
+import { browserTest, eachTime, screens, useBrowser } from './set-up.ts'
 
 const TEST_MS = 400_000
 const DAY_MS = 86_400_000
@@ -276,10 +276,7 @@ describe('the owner’s console', () => {
     TEST_MS,
   )
 
-  const schemes = ['light', 'dark'] as const
-  for (const [width, colorScheme] of [390, 768, 1400].flatMap((width) =>
-    schemes.map((scheme) => [width, scheme] as const),
-  ))
+  for (const { width, colorScheme } of screens)
     browserTest(
       `at ${width} pixels, ${colorScheme}, no page of the console scrolls sideways, and axe finds no serious problem`,
       async () => {

@@ -15,6 +15,14 @@ export const eachTime = <T extends object>(make: Make<T>, end?: End<T>): T => ma
 
 export const useBrowser = (): Browser => once(openBrowser, (browser) => browser.close())
 
+/** Each width in pixels, and each colour scheme on a telephone and on a wide screen. Layout and colours do not depend on each other. */
+export const screens = [
+  { width: 390, colorScheme: 'light' },
+  { width: 390, colorScheme: 'dark' },
+  { width: 768, colorScheme: 'light' },
+  { width: 1400, colorScheme: 'dark' },
+] as const
+
 type Make<T> = () => T | Promise<T>
 type End<T> = (present: T) => unknown
 

@@ -16,7 +16,7 @@ import {
 } from '../support/browser.ts'
 import { droppedLines } from '../world/shop.ts'
 import { addProduct, serveDemo } from './served.ts'
-import { browserTest, eachTime, useBrowser } from './set-up.ts'
+import { browserTest, eachTime, screens, useBrowser } from './set-up.ts'
 
 const TEST_MS = 180_000
 
@@ -262,36 +262,35 @@ describe('the shop', () => {
     expect(weightOf((await builtPage('cloud', 'shop')).folder)).toBeLessThanOrEqual(80_000)
   })
 
-  for (const width of [390, 768, 1400])
-    for (const colorScheme of ['light', 'dark'] as const)
-      browserTest(
-        `at ${width} pixels, ${colorScheme} no view scrolls sideways, targets are large enough, and axe finds no serious problem`,
-        async () => {
-          const { page: shown, problems } = await visit('/shop/1', { width, colorScheme })
-          const judged = async (name: string): Promise<void> => {
-            await picture(shown, `shop-${name}-${width}-${colorScheme}`)
-            expect([name, await overflowOf(shown), await seriousProblems(shown)]).toEqual([name, 0, []])
-            const small = await shown.evaluate(
-              `[...document.querySelectorAll('button, select, input:not([type=radio]), main a')]
+  for (const { width, colorScheme } of screens)
+    browserTest(
+      `at ${width} pixels, ${colorScheme} no view scrolls sideways, targets are large enough, and axe finds no serious problem`,
+      async () => {
+        const { page: shown, problems } = await visit('/shop/1', { width, colorScheme })
+        const judged = async (name: string): Promise<void> => {
+          await picture(shown, `shop-${name}-${width}-${colorScheme}`)
+          expect([name, await overflowOf(shown), await seriousProblems(shown)]).toEqual([name, 0, []])
+          const small = await shown.evaluate(
+            `[...document.querySelectorAll('button, select, input:not([type=radio]), main a')]
                 .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < 43.5)
                 .map((each) => each.outerHTML.slice(0, 100))`,
-            )
-            if (width < 1024) expect([name, small]).toEqual([name, []])
-          }
-          await addButton(shown, 1).waitFor()
-          await judged('products')
-          await addButton(shown, 1).click()
-          await shown.locator('[data-product="1"] [aria-live]').waitFor()
-          if (width < 1024) await shown.locator('[data-show-cart]').click()
-          await shown.locator('[data-pay]').waitFor()
-          await judged('cart')
-          await shown.locator('[data-pay]').click()
-          await status(shown, 'QUEUED')
-          await judged('order')
-          expect(problems).toEqual([])
-        },
-        TEST_MS,
-      )
+          )
+          if (width < 1024) expect([name, small]).toEqual([name, []])
+        }
+        await addButton(shown, 1).waitFor()
+        await judged('products')
+        await addButton(shown, 1).click()
+        await shown.locator('[data-product="1"] [aria-live]').waitFor()
+        if (width < 1024) await shown.locator('[data-show-cart]').click()
+        await shown.locator('[data-pay]').waitFor()
+        await judged('cart')
+        await shown.locator('[data-pay]').click()
+        await status(shown, 'QUEUED')
+        await judged('order')
+        expect(problems).toEqual([])
+      },
+      TEST_MS,
+    )
 
   browserTest(
     'a customer buys by touch alone',

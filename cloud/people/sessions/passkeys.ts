@@ -1,11 +1,4 @@
-import {
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-  type AuthenticationResponseJSON,
-  type RegistrationResponseJSON,
-} from '@simplewebauthn/server'
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import type { Selectable } from 'kysely'
 import { z } from 'zod'
 import { randomHex } from '../../../protocol/model/ids.ts'
@@ -25,6 +18,9 @@ import { detailOf, findInvitation } from '../staff/invitations.ts'
  * Passkeys of staff (WebAuthn). An invitation registers one; a sign-in proves it. The library checks challenge, origin
  * and signature. Person and device are both proven: user verification is required.
  */
+
+/** Loaded at the first use. With its libraries of certificates it takes a tenth of a start. */
+const webauthn = () => import('@simplewebauthn/server')
 
 /** The address of the service in the browser. A passkey belongs to its host. */
 type Site = Pick<URL, 'origin' | 'hostname'>
@@ -80,6 +76,7 @@ export async function passkeyOptions(
 ): Promise<{ answer: object; pending: Omit<PendingPasskey, 'expiresAt'> }> {
   const challenge = Uint8Array.from(context.runtime.random.bytes(32))
   const pending = { challenge: textOf(challenge) }
+  const { generateAuthenticationOptions, generateRegistrationOptions } = await webauthn()
   const registrationOf = ({ name, email }: Pick<Passkey, 'name' | 'email'>, known: readonly Passkey[]) =>
     generateRegistrationOptions({
       rpName: 'Larder',
@@ -156,6 +153,7 @@ async function newPasskey(
   challenge: string,
   { label, ...response }: Labelled<RegistrationResponseJSON>,
 ) {
+  const { verifyRegistrationResponse } = await webauthn()
   const { registrationInfo } = await checked(
     verifyRegistrationResponse({
       response,
@@ -289,6 +287,7 @@ async function signedIn(
     .where('id', '=', response.id)
     .executeTakeFirst()
   if (!known) throw refused('The service does not know this passkey. The person may have been removed.')
+  const { verifyAuthenticationResponse } = await webauthn()
   const { verified, authenticationInfo } = await checked(
     verifyAuthenticationResponse({
       response,
