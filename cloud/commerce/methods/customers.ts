@@ -1,12 +1,13 @@
 import type { Selectable } from 'kysely'
 import { lockUser } from '../../platform/credentials/lock-user.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import type { Tables } from '../../platform/store/schema.ts'
 import { schedule } from '../../platform/work/queue.ts'
 import { begin, erase, keyOf, MoneyOperations, readOperation, setGoal, workOf } from '../money/operations.ts'
 import { tryNow } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
+import { firstMethod } from './method-rows.ts'
 
 /** Users as the card processor knows them. */
 export type CustomerRow = Selectable<Tables['processor_customers']>
@@ -14,17 +15,37 @@ export type CustomerRow = Selectable<Tables['processor_customers']>
 /** A customer whom the processor has confirmed. */
 export type Customer = CustomerRow & { ref: string }
 
-/** Locks a customer: changes of its methods follow one another. Undefined if the customer is gone. */
-export function lockCustomer(tx: Tx, customerId: number): Promise<CustomerRow | undefined> {
-  return tx
-    .forUpdate(tx.q.selectFrom('processor_customers').selectAll().where('id', '=', customerId))
+/**
+ * Locks a customer, and after a former guest's customer also that of the account which has its methods: changes of one user's
+ * methods follow one another. Undefined if the customer is gone.
+ */
+export async function lockCustomer(tx: Tx, customerId: number): Promise<CustomerRow | undefined> {
+  const { q } = tx
+  const customer = await tx
+    .forUpdate(q.selectFrom('processor_customers').selectAll().where('id', '=', customerId))
     .executeTakeFirst()
+  if (!customer) return undefined
+  const holders = q.selectFrom('payment_methods').select('user_id').where('customer_id', '=', customerId)
+  await tx
+    .forUpdate(
+      q
+        .selectFrom('processor_customers')
+        .select('id')
+        .where('user_id', 'in', holders)
+        .where('user_id', '<>', customer.user_id)
+        .where('processor', '=', customer.processor),
+    )
+    .execute()
+  return customer
 }
+
+const findCustomer = (q: Queries, id: number): Promise<CustomerRow | undefined> =>
+  q.selectFrom('processor_customers').selectAll().where('id', '=', id).executeTakeFirst()
 
 /** Creates a customer, and removes it with all of its saved methods. */
 export const customers = new MoneyOperations<CustomerRow, CustomerRow, string>({
   name: 'customer',
-  find: (q, id) => q.selectFrom('processor_customers').selectAll().where('id', '=', id).executeTakeFirst(),
+  find: findCustomer,
   async request({ processor }, operation, { ref: known, user_id: userId, created_at: startedAt }) {
     // The key finds a customer with an unknown id.
     const ref =
@@ -90,31 +111,66 @@ async function findOrBegin(
 
 /**
  * Gives a user's saved methods to another user. A processor cannot move a method between its customers: if both users have
- * one, each method keeps its customer, and the default method of `to` stays the default.
+ * one, each method keeps its customer. The default method of `to` stays the default.
  */
-export async function moveMethods(tx: Tx, { from, to }: { from: number; to: number }): Promise<void> {
+export async function moveMethods(
+  tx: Tx,
+  context: CloudContext,
+  { from, to }: { from: number; to: number },
+): Promise<void> {
   const customersOf = (userId: number) =>
     tx.q.selectFrom('processor_customers').selectAll().where('user_id', '=', userId).orderBy('id').execute()
   const own = await customersOf(to)
   for (const { id } of await customersOf(from)) {
     const customer = (await lockCustomer(tx, id))!
-    const methods = tx.q.updateTable('payment_methods').set({ user_id: to }).where('customer_id', '=', id)
-    if (own.some(({ processor }) => processor === customer.processor))
-      await methods.set({ is_default: 0 }).execute()
+    const { processor } = customer
+    const other = own.find((one) => one.processor === processor)
+    if (other) await lockCustomer(tx, other.id)
     // The processor may have the request for a customer without a `ref`, which names the former user.
-    else if (isConfirmed(customer)) {
+    else if (isConfirmed(customer))
       await tx.q.updateTable('processor_customers').set({ user_id: to }).where('id', '=', id).execute()
-      await methods.execute()
-    }
+    const methods = tx.q.updateTable('payment_methods').set({ user_id: to }).where('customer_id', '=', id)
+    const hasDefault = (await firstMethod(tx, { user_id: to, processor })) !== undefined
+    await (hasDefault ? methods.set({ is_default: 0 }) : methods).execute()
+    await endFormer(tx, context, { id, holder: to })
   }
 }
 
-/** Forgets a user's methods, in the transaction that erases the user. `removeCustomers` removes them at the processor. */
-export async function forgetCustomers(tx: Tx, context: CloudContext, userId: number): Promise<void> {
+/**
+ * Ends the customer of a former guest if it has no methods, after the time of its unfinished payments. `holder` is the user
+ * who had the methods. Under the customer's lock.
+ */
+export async function endFormer(
+  tx: Tx,
+  { runtime, settings }: CloudContext,
+  { id, holder }: { id: number; holder: number },
+): Promise<void> {
+  const methods = tx.q.selectFrom('payment_methods').select('id').where('customer_id', '=', id)
+  const former = await tx.q
+    .selectFrom('processor_customers')
+    .select('id')
+    .where('id', '=', id)
+    .where('user_id', '<>', holder)
+    .where((eb) => eb.not(eb.exists(methods)))
+    .executeTakeFirst()
+  const unfinishedMs = Math.max(settings.paymentHoldMs, settings.paymentAbandonMs)
+  if (former) await endCustomer(tx, id, runtime.clock.now() + unfinishedMs)
+}
+
+async function endCustomer(tx: Tx, id: number, dueAt: number): Promise<void> {
+  await setGoal(tx, (await readOperation(tx.q, 'customer', id))!, 'ended')
+  await schedule(tx, workOf('customer'), id, dueAt)
+}
+
+/**
+ * Forgets a user's methods, in the transaction that erases the user. Returns the customers that `removeCustomers` removes at
+ * the processor.
+ */
+export async function forgetCustomers(tx: Tx, context: CloudContext, userId: number): Promise<number[]> {
   const dueAt = context.runtime.clock.now() + context.settings.paymentRecheckMs
   const rows = await tx.q
     .selectFrom('processor_customers')
-    .select('id')
+    .select(['id', 'user_id'])
     .where((eb) =>
       eb.or([
         eb('user_id', '=', userId),
@@ -123,11 +179,13 @@ export async function forgetCustomers(tx: Tx, context: CloudContext, userId: num
       ]),
     )
     .execute()
-  for (const { id } of rows) {
+  // In the order of `lockCustomer`: customers of former guests first.
+  const customerIds = [false, true].flatMap((isOwn) =>
+    rows.filter((row) => (row.user_id === userId) === isOwn).map(({ id }) => id),
+  )
+  for (const id of customerIds) {
     await lockCustomer(tx, id)
-    const operation = await readOperation(tx.q, 'customer', id)
-    await setGoal(tx, operation!, 'ended')
-    await schedule(tx, workOf('customer'), id, dueAt)
+    await endCustomer(tx, id, dueAt)
   }
   const methods = tx.q.selectFrom('payment_methods').select('id').where('user_id', '=', userId)
   await tx.q
@@ -136,20 +194,20 @@ export async function forgetCustomers(tx: Tx, context: CloudContext, userId: num
     .where('subject', 'in', methods)
     .execute()
   await tx.q.deleteFrom('payment_methods').where('user_id', '=', userId).execute()
+  return customerIds
 }
 
-/** Removes a deleted user at the processor now. Due work does it if the processor cannot be reached. */
-export async function removeCustomers(services: MoneyServices, userId: number): Promise<void> {
+/** Removes customers of a deleted user at the processor now. Due work does it if the processor cannot be reached. */
+export async function removeCustomers(
+  services: MoneyServices,
+  customerIds: readonly number[],
+): Promise<void> {
   const { context, processor } = services
-  const rows = await context.db.kysely
-    .selectFrom('processor_customers')
-    .selectAll()
-    .where('user_id', '=', userId)
-    .where('processor', '=', processor.name)
-    .execute()
-  for (const row of rows)
-    await tryNow(context, `removal of customer ${row.id}`, async () => {
-      const operation = await readOperation(context.db.kysely, 'customer', row.id)
-      if (operation) await customers.execute(services, row, operation, { by: 'caller' })
+  const { kysely: q } = context.db
+  for (const id of customerIds)
+    await tryNow(context, `removal of customer ${id}`, async () => {
+      const [row, operation] = [await findCustomer(q, id), await readOperation(q, 'customer', id)]
+      if (row?.processor === processor.name && operation)
+        await customers.execute(services, row, operation, { by: 'caller' })
     })
 }

@@ -53,39 +53,44 @@ export const customerOfMethod = (q: Queries, { userId, processor, method }: Save
     .where('m.state', '=', 'saved')
     .limit(1)
 
-/** Under the customer's lock. */
-export function methodByRef(tx: Tx, customerId: number, ref: string): Promise<MethodRow | undefined> {
-  return tx.q
+/** A user at a processor, who has one default method, at whichever customer. */
+export type Holder = Pick<MethodRow, 'user_id' | 'processor'>
+
+const methodsOf = (tx: Tx, { user_id, processor }: Holder) =>
+  tx.q
     .selectFrom('payment_methods')
     .selectAll()
-    .where('customer_id', '=', customerId)
-    .where('ref', '=', ref)
-    .executeTakeFirst()
-}
+    .where('user_id', '=', user_id)
+    .where('processor', '=', processor)
 
-/** Makes a method the default, now or once it is saved. Under the customer's lock. */
-export async function makeDefault(tx: Tx, { id, customer_id, state }: MethodRow): Promise<void> {
-  const methods = tx.q.updateTable('payment_methods')
-  if (state === 'saved')
-    await methods
-      .set({ is_default: 0 })
-      .where('customer_id', '=', customer_id)
-      .where('state', '=', 'saved')
-      .execute()
-  await methods.set({ is_default: 1 }).where('id', '=', id).execute()
-}
+export const methodByRef = (tx: Tx, holder: Holder, ref: string): Promise<MethodRow | undefined> =>
+  methodsOf(tx, holder).where('ref', '=', ref).executeTakeFirst()
 
-/** Makes the newest saved method the default if there is none. Under the customer's lock. */
-export async function keepDefault(tx: Tx, customerId: number): Promise<void> {
-  const first = await tx.q
-    .selectFrom('payment_methods')
-    .selectAll()
-    .where('customer_id', '=', customerId)
+/** The default method of a user; the newest saved one if there is none. Under the lock of a customer of the user. */
+export const firstMethod = (tx: Tx, holder: Holder): Promise<MethodRow | undefined> =>
+  methodsOf(tx, holder)
     .where('state', '=', 'saved')
     .orderBy('is_default', 'desc')
     .orderBy('id', 'desc')
     .limit(1)
     .executeTakeFirst()
+
+/** Makes a method its user's default, now or once it is saved. Under the customer's lock. */
+export async function makeDefault(tx: Tx, { id, user_id, processor, state }: MethodRow): Promise<void> {
+  const methods = tx.q.updateTable('payment_methods')
+  if (state === 'saved')
+    await methods
+      .set({ is_default: 0 })
+      .where('user_id', '=', user_id)
+      .where('processor', '=', processor)
+      .where('state', '=', 'saved')
+      .execute()
+  await methods.set({ is_default: 1 }).where('id', '=', id).execute()
+}
+
+/** Makes the newest saved method of a user the default if there is none. Under the lock of a customer of the user. */
+export async function keepDefault(tx: Tx, holder: Holder): Promise<void> {
+  const first = await firstMethod(tx, holder)
   if (first && first.is_default === 0) await makeDefault(tx, first)
 }
 
@@ -104,5 +109,5 @@ export async function storeMethod(
     .execute()
   if (state === 'removing') return
   if (row.is_default === 1) await makeDefault(tx, { ...row, state })
-  else await keepDefault(tx, row.customer_id)
+  else await keepDefault(tx, row)
 }

@@ -3,7 +3,7 @@ import type { SetupIntentSecret, PaymentMethod } from '../../../protocol/contrac
 import { uuidv7 } from '../../../protocol/model/ids.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import type { CloudContext } from '../../platform/context.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
 import {
   begin,
@@ -26,30 +26,33 @@ import {
   type MethodDetails,
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
-import { ensureCustomer, lockCustomer, type Customer, type CustomerRow } from './customers.ts'
+import { endFormer, ensureCustomer, lockCustomer, type Customer, type CustomerRow } from './customers.ts'
 import {
   keepDefault,
   makeDefault,
   methodByRef,
   storeMethod,
   viewMethod,
+  type Holder,
   type MethodRow,
 } from './method-rows.ts'
 
 /** A method with its customer at the processor. */
 type FoundMethod = MethodRow & { customer_ref: string | null }
 
+const findMethod = (q: Queries, id: number): Promise<FoundMethod | undefined> =>
+  q
+    .selectFrom('payment_methods as m')
+    .innerJoin('processor_customers as c', 'c.id', 'm.customer_id')
+    .selectAll('m')
+    .select('c.ref as customer_ref')
+    .where('m.id', '=', id)
+    .executeTakeFirst()
+
 /** Attaches a method to its customer at the processor, and detaches it. */
 export const methods = new MoneyOperations<FoundMethod, MethodRow, MethodDetails>({
   name: 'method',
-  find: (q, id) =>
-    q
-      .selectFrom('payment_methods as m')
-      .innerJoin('processor_customers as c', 'c.id', 'm.customer_id')
-      .selectAll('m')
-      .select('c.ref as customer_ref')
-      .where('m.id', '=', id)
-      .executeTakeFirst(),
+  find: findMethod,
   async request(services, operation, method) {
     if (operation.goal === 'done') return attach(services, operation, method)
     // Detaching is permanent: from here on the removal cannot be undone.
@@ -68,14 +71,14 @@ export const methods = new MoneyOperations<FoundMethod, MethodRow, MethodDetails
     if (!(await lockCustomer(tx, customer_id))) return undefined
     return tx.q.selectFrom('payment_methods').selectAll().where('id', '=', id).executeTakeFirst()
   },
-  async apply(tx, _context, { subject: row, operation, extra: details }) {
-    if (operation.state !== 'succeeded') return deleteMethod(tx, row.id)
+  async apply(tx, context, { subject: row, operation, extra: details }) {
+    if (operation.state !== 'succeeded') return deleteMethod(tx, context, row)
     if (!details || row.state === 'saved') return
-    const twin = await methodByRef(tx, row.customer_id, details.ref)
+    const twin = await methodByRef(tx, row, details.ref)
     if (!twin || twin.id === row.id)
       return storeMethod(tx, row, details, row.state === 'removing' ? 'removing' : 'saved')
     // A token for a method that is saved already, or will be.
-    await deleteMethod(tx, row.id)
+    await deleteMethod(tx, context, row)
     if (row.is_default === 1) await makeDefault(tx, twin)
     if (twin.state === 'saving')
       await storeMethod(tx, { ...twin, is_default: row.is_default }, details, 'saved')
@@ -100,9 +103,14 @@ async function attach(
   }
 }
 
-async function deleteMethod(tx: Tx, id: number): Promise<void> {
+async function deleteMethod(
+  tx: Tx,
+  context: CloudContext,
+  { id, customer_id, user_id }: MethodRow,
+): Promise<void> {
   await tx.q.deleteFrom('payment_methods').where('id', '=', id).execute()
   await erase(tx, 'method', id)
+  await endFormer(tx, context, { id: customer_id, holder: user_id })
 }
 
 /**
@@ -147,14 +155,14 @@ export async function saveMethod(services: MoneyServices, request: SaveRequest):
   let row = await beginSaving()
   if (row.state === 'removing') {
     // The processor may have been asked to detach the method. Then it is detached before it is saved again.
-    await orUnavailable(executeMethod(services, row, customer))
+    await orUnavailable(executeMethod(services, row.id))
     row = await beginSaving()
   }
   if (row.state === 'saved') return viewMethod(row)
-  const answer = await orUnavailable(executeMethod(services, row, customer))
+  const answer = await orUnavailable(executeMethod(services, row.id))
   if (answer?.outcome === 'failed') throw refusal(answer.reason ?? null)
   const ref = answer?.extra?.ref ?? row.ref
-  const saved = await context.db.transact((tx) => methodByRef(tx, customer.id, ref))
+  const saved = await context.db.transact((tx) => methodByRef(tx, row, ref))
   if (saved?.state !== 'saved') throw new ApiError('payment_method_not_found')
   return viewMethod(saved)
 }
@@ -162,22 +170,31 @@ export async function saveMethod(services: MoneyServices, request: SaveRequest):
 /** Asks the processor on behalf of a caller. Returns its answer; undefined if no question was left. */
 async function executeMethod(
   services: MoneyServices,
-  row: MethodRow,
-  { ref: customer_ref }: Pick<CustomerRow, 'ref'>,
+  id: number,
 ): Promise<Answer<MethodDetails> | undefined> {
-  const operation = await readOperation(services.context.db.kysely, 'method', row.id)
-  return operation && methods.execute(services, { ...row, customer_ref }, operation, { by: 'caller' })
+  const { kysely: q } = services.context.db
+  const [found, operation] = [await findMethod(q, id), await readOperation(q, 'method', id)]
+  return found && operation && methods.execute(services, found, operation, { by: 'caller' })
+}
+
+/** Finds a method of a user, at whichever customer, and locks its customer. */
+async function lockMethod(tx: Tx, holder: Holder, ref: string): Promise<MethodRow | undefined> {
+  const found = await methodByRef(tx, holder, ref)
+  if (!found || !(await lockCustomer(tx, found.customer_id))) return undefined
+  return methodByRef(tx, holder, ref)
 }
 
 async function findOrBegin(
   tx: Tx,
   { context }: MoneyServices,
-  { id }: Customer,
+  own: Customer,
   { method: ref, setDefault }: SaveRequest,
 ): Promise<MethodRow> {
-  const customer = await lockCustomer(tx, id)
+  const saved = await lockMethod(tx, own, ref)
+  const customer = await lockCustomer(tx, own.id)
   if (!customer) throw new ApiError('user_not_found')
-  const known = await methodByRef(tx, id, ref)
+  // Another request may have begun in the meantime.
+  const known = saved ?? (await methodByRef(tx, own, ref))
   if (known) {
     const row = known.state === 'removing' ? await takeBack(tx, context, known) : known
     if (!setDefault || row.state === 'removing') return row
@@ -187,7 +204,8 @@ async function findOrBegin(
   const { count } = await tx.q
     .selectFrom('payment_methods')
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('customer_id', '=', id)
+    .where('user_id', '=', customer.user_id)
+    .where('processor', '=', customer.processor)
     .where('state', '<>', 'removing')
     .executeTakeFirstOrThrow()
   if (count >= MAX_METHODS)
@@ -204,7 +222,7 @@ async function takeBack(tx: Tx, { runtime }: CloudContext, row: MethodRow): Prom
   await setGoal(tx, operation, 'done')
   if (state === 'saved') await unschedule(tx, workOf('method'), row.id)
   else await schedule(tx, workOf('method'), row.id, runtime.clock.now())
-  await keepDefault(tx, row.customer_id)
+  await keepDefault(tx, row)
   return tx.q.selectFrom('payment_methods').selectAll().where('id', '=', row.id).executeTakeFirstOrThrow()
 }
 
@@ -242,15 +260,17 @@ export async function saveAfterPayment(
   context: CloudContext,
   { userId, processor, ref }: { userId: number; processor: string; ref: string },
 ): Promise<void> {
-  const known = await tx.q
+  const holder = { user_id: userId, processor }
+  const saved = await lockMethod(tx, holder, ref)
+  const own = await tx.q
     .selectFrom('processor_customers')
     .select('id')
     .where('user_id', '=', userId)
     .where('processor', '=', processor)
     .executeTakeFirst()
-  const customer = known && (await lockCustomer(tx, known.id))
+  const customer = own && (await lockCustomer(tx, own.id))
   if (!customer) return
-  const method = await methodByRef(tx, customer.id, ref)
+  const method = saved ?? (await methodByRef(tx, holder, ref))
   if (method?.state === 'removing') await takeBack(tx, context, method)
   const dueAt = context.runtime.clock.now()
   if (!method) await beginMethod(tx, context, customer, { ref, isDefault: false, dueAt })
@@ -260,18 +280,13 @@ export async function saveAfterPayment(
 export async function savePaidMethods(services: MoneyServices, userId: number): Promise<void> {
   const { context, processor } = services
   const rows = await context.db.kysely
-    .selectFrom('payment_methods as m')
-    .innerJoin('processor_customers as c', 'c.id', 'm.customer_id')
-    .selectAll('m')
-    .select('c.ref as customer_ref')
-    .where('m.state', '=', 'saving')
-    .where('m.user_id', '=', userId)
-    .where('m.processor', '=', processor.name)
+    .selectFrom('payment_methods')
+    .select('id')
+    .where('state', '=', 'saving')
+    .where('user_id', '=', userId)
+    .where('processor', '=', processor.name)
     .execute()
-  for (const row of rows)
-    await tryNow(context, `payment method ${row.id}`, () =>
-      executeMethod(services, row, { ref: row.customer_ref }),
-    )
+  for (const { id } of rows) await tryNow(context, `payment method ${id}`, () => executeMethod(services, id))
 }
 
 /** Removes a saved method, here at once and then at the processor. Throws `payment_method_not_found`. */
@@ -280,16 +295,8 @@ export async function removeMethod(
   { userId, method }: { userId: number; method: string },
 ): Promise<void> {
   const { context, processor } = services
-  const { row, customer } = await context.db.transact(async (tx) => {
-    const found = await tx.q
-      .selectFrom('payment_methods')
-      .select('customer_id')
-      .where('user_id', '=', userId)
-      .where('processor', '=', processor.name)
-      .where('ref', '=', method)
-      .executeTakeFirst()
-    const locked = found && (await lockCustomer(tx, found.customer_id))
-    const removed = locked && (await methodByRef(tx, locked.id, method))
+  const id = await context.db.transact(async (tx) => {
+    const removed = await lockMethod(tx, { user_id: userId, processor: processor.name }, method)
     if (!removed || removed.state === 'removing') throw new ApiError('payment_method_not_found')
     await tx.q
       .updateTable('payment_methods')
@@ -299,8 +306,8 @@ export async function removeMethod(
     await setGoal(tx, (await readOperation(tx.q, 'method', removed.id))!, 'ended')
     const dueAt = context.runtime.clock.now() + context.settings.paymentRecheckMs
     await schedule(tx, workOf('method'), removed.id, dueAt)
-    await keepDefault(tx, locked.id)
-    return { row: removed, customer: locked }
+    await keepDefault(tx, removed)
+    return removed.id
   })
-  await tryNow(context, `removal of method ${row.id}`, () => executeMethod(services, row, customer))
+  await tryNow(context, `removal of method ${id}`, () => executeMethod(services, id))
 }

@@ -66,7 +66,7 @@ async function joinUsers(tx: Tx, context: CloudContext, users: Joined, identity:
   const [guest, account] = [from, to].map((id) => rows.find((user) => user.id === id)!)
   if (guest!.identity !== identity || account!.deleted_at !== null) throw new Outdated()
   await moveLedger(tx, context, users)
-  await moveMethods(tx, users)
+  await moveMethods(tx, context, users)
   await rememberCustomer(tx, context, { ...guest!, id: to })
   await moveDevices(tx, users)
   if (guest!.profile_image_key !== null)

@@ -41,13 +41,13 @@ export async function deleteUser(
       throw inProgress([id])
   }
   context.checkpoint('user.before-erase')
-  await context.db.transact(async (tx) => {
+  const customerIds = await context.db.transact(async (tx) => {
     // This also locks the user.
     await removeProfileImage(tx, media, caller.userId)
     const left = await openBusiness(tx.q, caller.userId)
     if (left.orders.length > 0) throw inProgress(left.orders.map(({ id }) => id))
     requireSettled(left, giving)
-    await forgetCustomers(tx, context, caller.userId)
+    const forgotten = await forgetCustomers(tx, context, caller.userId)
     const user = await tx.q
       .selectFrom('users')
       .selectAll()
@@ -55,9 +55,10 @@ export async function deleteUser(
       .executeTakeFirstOrThrow()
     await rememberCustomer(tx, context, user)
     await erase(tx, context, user)
+    return forgotten
   })
   context.checkpoint('user.after-erase')
-  await removeCustomers(services, caller.userId)
+  await removeCustomers(services, customerIds)
 }
 
 /**

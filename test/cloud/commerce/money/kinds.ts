@@ -183,8 +183,8 @@ export const kinds: readonly KindCase[] = [
     prepare: withMethod,
     async act({ services }, userId) {
       const { context } = services
-      await context.db.transact((tx) => forgetCustomers(tx, context, userId))
-      await removeCustomers(services, userId)
+      const forgotten = await context.db.transact((tx) => forgetCustomers(tx, context, userId))
+      await removeCustomers(services, forgotten)
     },
     result: async (shop) => resultOf(!(await customerIsKnown(shop))),
     afterLostAnswer: 'done',

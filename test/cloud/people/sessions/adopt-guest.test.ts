@@ -4,6 +4,7 @@ import type { VerifiedIdentity } from '../../../../cloud/platform/credentials/id
 import { adoptGuest } from '../../../../cloud/people/sessions/adopt-guest.ts'
 import { credentialOf } from '../../../../cloud/people/sessions/session-routes.ts'
 import { bootstrapGuest } from '../../../../cloud/people/users/bootstrap.ts'
+import type { PaymentMethod } from '../../../../protocol/contract/consumer-payments.ts'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
 import { TestBrowser } from '../../../world/browser.ts'
 import { onEachDatabase } from '../../../world/database.ts'
@@ -186,6 +187,76 @@ onEachDatabase('a guest who signs in to an account that exists', (open) => {
       expect(removed.status).toBe(200)
     },
   )
+
+  /** A guest with two saved cards has signed in to an account with one. */
+  async function joined() {
+    const world = await begin()
+    const { desk, phone } = world
+    const save = (browser: TestBrowser, method: string, set_default = false) =>
+      browser.call('POST', `${PAYMENTS}/save-payment-method`, {
+        body: { payment_method_id: method, set_default },
+      })
+    await save(desk, 'pm_card_mastercard')
+    await save(phone, 'pm_card_visa')
+    await save(phone, 'pm_card_amex')
+    await phone.signIn('Customer')
+    const list = async () => (await phone.call('GET', `${PAYMENTS}/methods`)).json as PaymentMethod[]
+    const idOf = async (brand: string) =>
+      (await list()).find((method) => method.brand === brand)!.payment_method_id
+    return {
+      ...world,
+      brands: async () => (await list()).map(({ brand, is_default }) => (is_default ? `${brand} *` : brand)),
+      choose: async (brand: string) => (await save(phone, await idOf(brand), true)).status,
+      remove: async (brand: string) =>
+        (await phone.call('DELETE', `${PAYMENTS}/methods/${await idOf(brand)}`)).status,
+    }
+  }
+
+  test('after a guest with saved cards signs in to an account with one, exactly one card is the default', async () => {
+    const { brands, choose, remove } = await joined()
+    expect(await brands()).toEqual(['mastercard *', 'amex', 'visa'])
+    expect([await choose('visa'), await brands()]).toEqual([200, ['visa *', 'amex', 'mastercard']])
+    expect([await choose('mastercard'), await brands()]).toEqual([200, ['mastercard *', 'amex', 'visa']])
+    expect([await remove('visa'), await brands()]).toEqual([200, ['mastercard *', 'amex']])
+    expect([await remove('mastercard'), await brands()]).toEqual([200, ['amex *']])
+  })
+
+  test('changes of the default at the same moment leave exactly one, also among the cards of a former guest', async () => {
+    const { brands, choose, remove } = await joined()
+    const chosen = await Promise.all(['visa', 'amex', 'mastercard'].map(choose))
+    expect(chosen).toEqual([200, 200, 200])
+    expect((await brands()).filter((brand) => brand.endsWith('*'))).toHaveLength(1)
+    await Promise.all([remove('visa'), remove('mastercard')])
+    expect(await brands()).toEqual(['amex *'])
+  })
+
+  test('a guest’s default card stays the default in an account without cards', async () => {
+    const { desk, phone } = await begin()
+    const path = `${PAYMENTS}/methods`
+    const save = async (browser: TestBrowser, method: string) =>
+      (await browser.call('POST', `${PAYMENTS}/save-payment-method`, { body: { payment_method_id: method } }))
+        .json as PaymentMethod
+    const { payment_method_id } = await save(desk, 'pm_card_mastercard')
+    await desk.call('DELETE', `${path}/${payment_method_id}`)
+    await save(phone, 'pm_card_visa')
+    await phone.signIn('Customer')
+    expect((await phone.call('GET', path)).json).toMatchObject([{ brand: 'visa', is_default: true }])
+  })
+
+  test('an account that is deleted takes the cards of its former guest away from the processor', async () => {
+    const { shop, phone } = await joined()
+    expect((await phone.call('DELETE', '/api/v1/users/user')).status).toBe(204)
+    expect(await shop.bank.customers()).toEqual([])
+  })
+
+  test('the processor no longer has a former guest as a customer after its last card is removed', async () => {
+    const { shop, remove } = await joined()
+    await remove('visa')
+    await remove('amex')
+    shop.clock.advance(2 * 3_600_000)
+    await shop.work.drain()
+    expect(await shop.bank.customers()).toHaveLength(1)
+  })
 
   test('a paid order of a guest takes the place of the account’s cart at the hub', async () => {
     const { shop, desk, phone, account, guest, cart, pays } = await begin()
