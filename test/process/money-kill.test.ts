@@ -23,6 +23,8 @@ const runtime = systemRuntime()
 const { clock, random } = runtime
 /** More than the number of checkpoints of any of these requests. */
 const MOST_POINTS = 40
+/** After the first two checkpoints, before and after a commit: each third. `money/operations.test.ts` ends a cloud at each one. */
+const EVERY = 3
 
 interface Stage {
   db: CloudDatabase
@@ -300,7 +302,7 @@ async function prepareStage(folder: string): Promise<{ stage: Stage; close: () =
   }
 }
 
-describe('a cloud that is killed at each step of', () => {
+describe('a cloud that is killed during', () => {
   let folder: string
   let stage: Stage
   let close: () => Promise<void>
@@ -316,11 +318,11 @@ describe('a cloud that is killed at each step of', () => {
   })
 
   test.each(Object.keys(deeds))(
-    'after a kill at each step of %s, the processor and the books agree on the money',
+    'after a kill at the first two steps, or a third one, of %s, the processor and the books agree on the money',
     { timeout: 300_000 },
     async (name) => {
       const points: string[] = []
-      for (let n = 1; ; n += 1) {
+      for (let n = 1; ; n += n === 1 ? 1 : EVERY) {
         expect(n).toBeLessThan(MOST_POINTS)
         const { request, check } = await deeds[name]!.prepare(stage)
         const answer = await request({ 'X-Die-At': String(n) })
