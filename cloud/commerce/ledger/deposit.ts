@@ -1,4 +1,5 @@
 import type { DepositResponse } from '../../../protocol/contract/consumer-wallet.ts'
+import { clearAlarm, everyOwner, raiseAlarm } from '../../events/alarms/alarms.ts'
 import { ApiError } from '../../platform/api-error.ts'
 import { lockUser } from '../../platform/credentials/lock-user.ts'
 import type { CloudContext } from '../../platform/context.ts'
@@ -37,7 +38,9 @@ export const deposits = new MoneyOperations<LedgerEntry, LedgerEntry, IntentExtr
   },
   lock: (tx, { id }) => lockDeposit(tx, id),
   goalAfter: ({ goal }, state) => (state === 'succeeded' ? 'done' : goal),
-  async apply(tx, context, { subject: deposit, operation: { state }, outcome }) {
+  async apply(tx, context, { subject: deposit, operation, before, outcome }) {
+    const { state } = operation
+    if (operation.given_up_at !== before.given_up_at) await reportStuck(tx, context, deposit, operation)
     if (state === 'succeeded') await post(tx, context, deposit)
     const isLost = state === 'declined' || state === 'failed' || state === 'canceled'
     if (!isLost || deposit.status !== 'pending') return
@@ -212,3 +215,22 @@ export const stuckDeposits = (q: Queries) =>
     .where('o.kind', '=', 'deposit')
     .where('o.given_up_at', 'is not', null)
     .orderBy('e.id')
+
+/**
+ * Raises or clears the alarms of a stuck deposit: a wallet pays at the hubs of all owners. A bank may work on a deposit for
+ * days, which is no problem while the processor reports it.
+ */
+async function reportStuck(
+  tx: Tx,
+  context: CloudContext,
+  { id, amount }: LedgerEntry,
+  { processor, processor_ref, state, in_doubt, given_up_at: since }: Operation,
+): Promise<void> {
+  if (since !== null && state === 'processing' && in_doubt === 0) return
+  for (const place of await everyOwner(tx)) {
+    const incident = { ...place, kind: 'payment_stuck', subject: `deposit ${id}` } as const
+    const details = { deposit_id: id, processor, processor_ref, amount }
+    if (since === null) await clearAlarm(tx, context, incident)
+    else await raiseAlarm(tx, context, { ...incident, details, since })
+  }
+}

@@ -301,6 +301,49 @@ onEachProcessor('deposits', (open) => {
     await sendEvent(shop, { id: 'evt', type: 'payment_intent.succeeded', object: stranger })
     expect(await balanceOf(shop, userId)).toBe(0)
   })
+
+  test('a deposit with an outcome that the processor does not report raises an alarm for every owner until the outcome is known', async () => {
+    let isDown = false
+    const silent = () => Promise.reject(new ProcessorUnavailable('silent'))
+    const shop = await open(
+      wrapped((real) => ({
+        readIntent: (ref) => (isDown ? silent() : real.readIntent(ref)),
+        cancelIntent: (ref) => (isDown ? silent() : real.cancelIntent(ref)),
+      })),
+    )
+    const { kysely } = shop.context.db
+    await kysely.insertInto('owners').values({ name: 'Another', created_at: 0 }).execute()
+    const openAlarms = () =>
+      kysely
+        .selectFrom('alarms')
+        .select(['owner_id', 'kind', 'subject'])
+        .where('cleared_at', 'is', null)
+        .orderBy('owner_id')
+        .execute()
+    const userId = await shop.customer()
+    await put(shop, userId, null)
+    isDown = true
+    shop.clock.advance(shop.context.settings.paymentAbandonMs - MINUTE)
+    await shop.work.drain()
+    expect(await openAlarms()).toEqual([])
+    shop.clock.advance(2 * MINUTE)
+    await shop.work.drain()
+    const stuck = { kind: 'payment_stuck', subject: 'deposit 1' }
+    expect(await openAlarms()).toEqual([1, 2].map((owner_id) => ({ owner_id, ...stuck })))
+    isDown = false
+    shop.clock.advance(60 * MINUTE)
+    await shop.work.drain()
+    expect(await openAlarms()).toEqual([])
+    expect(await listed(shop, userId)).toMatchObject([{ status: 'canceled' }])
+  })
+
+  test('a deposit that a bank works on for days raises no alarm', async () => {
+    const shop = await open()
+    await put(shop, await shop.customer(), 'pm_usBankAccount')
+    shop.clock.advance(shop.context.settings.paymentAbandonMs + MINUTE)
+    await shop.work.drain()
+    expect(await shop.context.db.kysely.selectFrom('alarms').select('kind').execute()).toEqual([])
+  })
 })
 
 onEachProcessor('transactions of a wallet', (open) => {
