@@ -1,5 +1,5 @@
 import type { CloudContext } from '../../platform/context.ts'
-import type { Tx } from '../../platform/store/database.ts'
+import type { Queries, Tx } from '../../platform/store/database.ts'
 import { post } from './ledger.ts'
 
 /** The cause of the entry that brings a user's account to its new holder. The wallet's entry also names the holder. */
@@ -32,6 +32,18 @@ export async function moveLedger(
     await post(tx, context, { ...entry, user_id: from, amount: 0 - balance, owed: 0 - debt, cause: null })
     await post(tx, context, { ...entry, user_id: to, amount: balance, owed: debt, cause: `${GUEST}${from}` })
   }
+}
+
+/** The guests whose wallet and points came to a user. Their posted entries stay with them. */
+export async function formerGuests(q: Queries, userId: number): Promise<number[]> {
+  const rows = await q
+    .selectFrom('ledger_entries')
+    .select('cause')
+    .distinct()
+    .where('user_id', '=', userId)
+    .where('cause', 'like', `${GUEST}%`)
+    .execute()
+  return rows.map(({ cause }) => Number(cause!.slice(GUEST.length)))
 }
 
 /** Who holds the wallet into which a user's deposit was credited. Locks the user, so that the wallet does not move. */

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { formerGuests } from '../../commerce/ledger/move-ledger.ts'
 import type { Queries } from '../../platform/store/database.ts'
 import { tables } from '../../platform/store/schema.ts'
 
@@ -9,7 +10,8 @@ type Row = Record<string, unknown>
 
 /**
  * Everything that is stored about a customer, by table: the tables with a column `user_id`, those of the customer's orders,
- * and the acts of the customer's identity. Throws if there is no such user.
+ * and the acts of the customer's identity. Also the rows that stayed with guests who became this user. Throws if there is no
+ * such user.
  */
 export async function exportUser(
   q: Queries,
@@ -21,10 +23,11 @@ export async function exportUser(
     )
   const user = await q.selectFrom('users').selectAll().where('id', '=', userId).executeTakeFirst()
   if (!user) throw new Error(`no such user: ${userId}`)
+  const ids = sql.join([userId, ...(await formerGuests(q, userId))])
   const found: Record<string, Row[]> = {}
   for (const [name, { columns }] of Object.entries(tables)) {
     const [table, has] = [sql.table(name), (column: string) => column in columns]
-    if (has('user_id')) found[name] = await read(sql`${table} where user_id = ${userId}`)
+    if (has('user_id')) found[name] = await read(sql`${table} where user_id in (${ids})`)
     else if (has('order_id'))
       found[name] = await read(
         sql`${table} where order_id in (select id from orders where user_id = ${userId})`,

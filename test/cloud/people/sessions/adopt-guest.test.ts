@@ -3,6 +3,7 @@ import { post } from '../../../../cloud/commerce/ledger/ledger.ts'
 import type { VerifiedIdentity } from '../../../../cloud/platform/credentials/identity-token.ts'
 import { adoptGuest } from '../../../../cloud/people/sessions/adopt-guest.ts'
 import { credentialOf } from '../../../../cloud/people/sessions/session-routes.ts'
+import { exportUser } from '../../../../cloud/people/users/export-user.ts'
 import { bootstrapGuest } from '../../../../cloud/people/users/bootstrap.ts'
 import type { PaymentMethod } from '../../../../protocol/contract/consumer-payments.ts'
 import { OrderStatus as S } from '../../../../protocol/model/order-status.ts'
@@ -120,6 +121,19 @@ onEachDatabase('a guest who signs in to an account that exists', (open) => {
     await ledgerAddsUp(q)
     const { json } = await phone.call('GET', '/api/v1/users/wallet/transactions')
     expect(json).toMatchObject([{ amount_cents: 500, description: 'Wallet from before you signed in' }])
+  })
+
+  test('the export of an account contains the wallet entries of its former guest', async () => {
+    const { shop, phone, account, guest, deposits, q } = await begin()
+    await deposits(500)
+    await deliver(shop)
+    await phone.signIn('Customer')
+    const entries = (await exportUser(q, account))['ledger_entries'] as { id: number }[]
+    expect(entries.toSorted((a, b) => a.id - b.id)).toMatchObject([
+      { user_id: guest, type: 'deposit', amount: 500 },
+      { user_id: guest, type: 'adjustment', amount: -500 },
+      { user_id: account, type: 'adjustment', amount: 500 },
+    ])
   })
 
   test('a deposit that the processor reports after the sign-in is credited to the account', async () => {
