@@ -1,3 +1,4 @@
+import { every, type Cancel } from '../protocol/model/runtime.ts'
 import type { BoardVitals } from '../protocol/model/vitals.ts'
 import { HUB_CERTIFICATE } from '../protocol/mqtt/certificates.ts'
 import type { OpenTransport } from '../protocol/mqtt/transport.ts'
@@ -11,16 +12,26 @@ import { createInbox } from './journal/inbox.ts'
 import { JournalOutbox, type Outbox } from './journal/outbox.ts'
 import { coreOf, type HubSettings } from '../protocol/settings/hub-limits.ts'
 import { Sync } from './sync/sync.ts'
+import { TRIAL_CHECK_MS, type UpdateTrial } from './update/trial.ts'
 
 /** The options of the core, and what the hub's other parts need. */
 export interface HubOptions extends Omit<
   CoreOptions,
-  'outbox' | 'resetInbox' | 'openControllers' | 'isStalled' | 'desired' | 'settings' | 'software'
+  | 'outbox'
+  | 'resetInbox'
+  | 'openControllers'
+  | 'isStalled'
+  | 'isOnTrial'
+  | 'desired'
+  | 'settings'
+  | 'software'
 > {
   openPort: OpenLinePort
   openTransport: OpenTransport
   settings: HubSettings
   desired?: (CoreDesired & Pick<DesiredStates, 'report' | 'onReport'>) | undefined
+  /** Absent: no updater tries this version. */
+  trial?: Pick<UpdateTrial, 'isOn' | 'check'> | undefined
   /** It can move to another cell. */
   canMove?: boolean
   /** Name and version for the hello. */
@@ -42,7 +53,7 @@ export interface Hub {
 
 /** A hub's service, composed of its parts; all external access is a parameter. */
 export function createHub(options: HubOptions): Hub {
-  const { openPort, openTransport, settings, canMove, board, ...forCore } = options
+  const { openPort, openTransport, settings, canMove, board, trial, ...forCore } = options
   const { runtime, log, store, hardware, checkpoint, software = 'larder-edge' } = options
   const outbox = new JournalOutbox(store, runtime, settings.outbox)
   const inbox = createInbox(store, runtime, log, {
@@ -50,6 +61,8 @@ export function createHub(options: HubOptions): Hub {
     now: () => core.cloudNow(),
     onDeadLetter: () => core.noteDeadLetters(),
   })
+  const isOnTrial = trial && (() => trial.isOn())
+  let stopChecks: Cancel = () => {}
   let opened: Hub['controllers'] = { links: () => [], losses: () => new Map() }
   const core: HubCore = createCore({
     ...forCore,
@@ -65,6 +78,7 @@ export function createHub(options: HubOptions): Hub {
       return (opened = createControllers(parts, events))
     },
     isStalled: () => sync.isStalled(),
+    isOnTrial,
   })
   const sync: Sync = new Sync({
     runtime,
@@ -78,6 +92,7 @@ export function createHub(options: HubOptions): Hub {
     desired: () => options.desired?.report(),
     canMove,
     loginCertificate: () => loginCertificate(options),
+    isOnTrial,
     provenTime: () => Math.max(core.certainNow() ?? 0, signedAt(loginCertificate(options))),
     checkpoint,
     settings: settings.sync,
@@ -100,8 +115,10 @@ export function createHub(options: HubOptions): Hub {
       inbox.takeOverLetters()
       core.start()
       sync.start()
+      if (trial?.isOn()) stopChecks = watchTrial(options, trial, () => report(core, sync))
     },
     stop() {
+      stopChecks()
       sync.stop()
       core.stop()
       outbox.flush()
@@ -115,7 +132,23 @@ const loginCertificate = ({ certificates }: HubOptions) =>
 /** The cloud had this date when it signed the certificate. */
 const signedAt = ({ endsAt = 0, lifetimeMs = Infinity } = {}): number => endsAt - lifetimeMs
 
-/** A version or a release of the cloud was confirmed or left. */
+/** Waits for the verdict of the updater. Then the streams and the steps of the core begin. */
+function watchTrial(
+  { runtime, log }: HubOptions,
+  trial: Pick<UpdateTrial, 'check'>,
+  onEnd: () => void,
+): Cancel {
+  log.info({}, 'this version is on trial: nothing is sold until the updater has confirmed it')
+  const cancel = every(runtime.clock, TRIAL_CHECK_MS, () => {
+    if (trial.check()) return
+    cancel()
+    log.info({}, 'the trial of this version has ended')
+    onEnd()
+  })
+  return cancel
+}
+
+/** A version or a release of the cloud was confirmed or left, or a trial has ended. */
 function report(core: HubCore, sync: Sync): void {
   core.noteDesired()
   sync.sendHello()

@@ -28,6 +28,7 @@ interface Parts extends Pick<
   | 'lastError'
   | 'certificates'
   | 'desired'
+  | 'trial'
   | 'isStart'
   | 'board'
   | 'images'

@@ -28,6 +28,7 @@ import { createRunner } from './runner.ts'
 import type { Serving } from './serving.ts'
 import { extendTimeouts, failingProbes, restoreTimeouts, type Notify } from './supervision.ts'
 import { updateFiles } from './update/files.ts'
+import { UpdateTrial } from './update/trial.ts'
 import { startWaiting, type Waiting } from './waiting.ts'
 
 /** Added to a motion's limit: the time to ask its controller for the result. */
@@ -65,6 +66,7 @@ export class Resident {
   readonly #software = `larder-edge ${PRODUCT_VERSION}`
   readonly #probes = { journal: () => this.#isJournalWritable(), core: () => this.isAlive() }
   readonly #tokens: ReturnType<typeof tokenKeeper>
+  readonly #trial: UpdateTrial
   readonly #runner: ReturnType<typeof createRunner<OpenHub>>
   #endApplying: Cancel = () => {}
   #lock: StoreLock | undefined
@@ -79,6 +81,7 @@ export class Resident {
     const { config, runtime, log, lock, onRefused } = options
     this.#options = options
     this.#tokens = tokenKeeper(config, runtime, log)
+    this.#trial = new UpdateTrial(config.store, config.update.confirmMs)
     this.#lock = lock instanceof StorageError ? undefined : lock
     this.#runner = createRunner<OpenHub>({
       runtime,
@@ -179,6 +182,7 @@ export class Resident {
         lastError,
         certificates,
         desired,
+        trial: this.#trial,
         isStart,
         board: () => boardVitals(dirname(config.store)),
         // The program's own folder, and a folder for files of a person.

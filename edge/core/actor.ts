@@ -15,7 +15,7 @@ import { collectOrder, dispenseUnit, endOrder, prepareOrder, readyOrder } from '
 import { recoverOrder } from './recovery/orders.ts'
 import { noteFridgeDoors, watchFridges } from './fridges.ts'
 import { reportStates } from './states.ts'
-import { earliest, firstOf, type Step, type Wait } from './step.ts'
+import { earliest, firstOf, wait, type Step, type Wait } from './step.ts'
 import { blockedRows, type BlockedRows } from './blocked-rows.ts'
 
 /**
@@ -204,6 +204,7 @@ function setAside(context: Context, steps: readonly Step[], why: string): boolea
 
 /** The next step for all orders and bins. */
 function nextStep(context: Context, bins: readonly BinView[], blocks: BlockedRows): Step | Wait {
+  if (context.isOnTrial?.()) return wait()
   const cycle = cyclesStep(context)
   if (cycle) return cycle
   const world = viewOrders(context, bins, blocks)

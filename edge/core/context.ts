@@ -41,6 +41,8 @@ export interface CoreOptions {
   openControllers: (events: ControllerEvents) => Controllers
   /** Whether the hub's reports have not reached the cloud for long (`Sync.isStalled`). */
   isStalled?: () => boolean
+  /** Whether this version is on trial (`update/trial.ts`): nothing moves, and each action is refused. */
+  isOnTrial?: (() => boolean) | undefined
   /** The error that ended the previous process, if it stored one. */
   lastError?: string | undefined
   /** True if the service starts; false if it only reopened its journal after a storage failure. */

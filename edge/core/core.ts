@@ -27,6 +27,7 @@ import { createLedger } from './ledger.ts'
 import { giveUpMoved } from './operations/outcomes.ts'
 import { reportAgain } from './recovery/orders.ts'
 import { reportAbsent } from './states.ts'
+import { refusingOnTrial } from './trial.ts'
 
 /**
  * The hub's core. An event comes from a controller, the cloud or a timer. One transaction journals the event
@@ -57,7 +58,7 @@ export function createCore(options: CoreOptions): HubCore {
   let stopHousekeeping = (): void => {}
   let stopChecks: Cancel = () => {}
   let isDue = false
-  return {
+  const core: HubCore = {
     controllerEvents,
     start() {
       doors.start()
@@ -112,6 +113,7 @@ export function createCore(options: CoreOptions): HubCore {
     ...atTheHub(context),
     acceptance,
   }
+  return options.isOnTrial ? refusingOnTrial(core, options.isOnTrial) : core
 }
 
 /** Actions of people at the hub, and the data of the hub's page. */

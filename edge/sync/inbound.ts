@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Log } from '../../protocol/model/log.ts'
 import { cutShort } from '../../protocol/model/refusals.ts'
-import { Command } from '../../protocol/mqtt/command.ts'
+import { Command, type CommandReason, type CommandResult } from '../../protocol/mqtt/command.ts'
 import { parseMessage } from '../../protocol/mqtt/parse-message.ts'
 import { Ack, Batch, Hail, Later, Welcome } from '../../protocol/mqtt/session.ts'
 import { parseDownTopic, type DownChannel } from '../../protocol/mqtt/topics.ts'
@@ -106,4 +106,9 @@ export function judgeCommand(
 ): 'pass' | 'stale_session' | 'expired' {
   if (command.session !== session) return 'stale_session'
   return monotonicMs > command.expires_monotonic ? 'expired' : 'pass'
+}
+
+export function refusal(command: Command, reason: CommandReason): CommandResult {
+  const { command_id, session } = command
+  return { command_id, session, outcome: 'refused', reason, data: null }
 }

@@ -2,7 +2,7 @@ import type { Checkpoint } from '../../protocol/model/checkpoint.ts'
 import { randomHex } from '../../protocol/model/ids.ts'
 import type { Log } from '../../protocol/model/log.ts'
 import type { Runtime } from '../../protocol/model/runtime.ts'
-import type { Command, CommandReason, CommandResult } from '../../protocol/mqtt/command.ts'
+import type { Command, CommandResult } from '../../protocol/mqtt/command.ts'
 import type {
   Ack,
   Batch,
@@ -22,7 +22,7 @@ import type { HubCore } from '../core/hub-core.ts'
 import type { Inbox } from '../journal/inbox.ts'
 import type { Outbox, OutboxStream } from '../journal/outbox.ts'
 import { StorageError } from '../journal/storage-error.ts'
-import { judgeCommand, createInbound, createStreamReceiver, type StreamReceiver } from './inbound.ts'
+import { judgeCommand, createInbound, createStreamReceiver, refusal, type StreamReceiver } from './inbound.ts'
 import { Heartbeat, Hellos, vitalsDue } from './hello.ts'
 import type { SyncSettings } from '../../protocol/settings/hub-limits.ts'
 import { StreamSender } from './stream-sender.ts'
@@ -52,6 +52,8 @@ export interface SyncOptions {
   loginCertificate?: (() => { endsAt: number } | undefined) | undefined
   /** A time that has passed, whatever the board's clock shows: the cloud, or the begin of the certificate, proves it. */
   provenTime?: (() => number) | undefined
+  /** Whether this version is on trial: the cloud welcomes it, but neither stream moves. */
+  isOnTrial?: (() => boolean) | undefined
   checkpoint: Checkpoint
   settings: SyncSettings
   /** Figures of the board and the service. */
@@ -340,6 +342,7 @@ export class Session {
     const now = runtime.clock.monotonic()
     core.setCloudClock(welcome.clock.wall - now, { passing: false, roundTripMs: now - answers })
     heartbeat.start()
+    if (this.#options.isOnTrial?.()) return hellos.answered(() => this.lastReceivedMs ?? 0)
     // If the storage fails, this throws, and the unanswered hello is repeated.
     receiver.takeUp(welcome.outbox.epoch)
     hellos.answered(() => this.lastReceivedMs ?? 0)
@@ -359,7 +362,7 @@ export class Session {
   /** First the time, because the batch's entries were dated by it. */
   #onBatch(batch: Batch): void {
     this.#hearClock(batch.clock)
-    this.#welcomed?.receiver.receive(batch)
+    if (!this.#options.isOnTrial?.()) this.#welcomed?.receiver.receive(batch)
   }
 
   /** The cloud's clock may be corrected while a session lasts. */
@@ -392,9 +395,4 @@ export class Session {
     this.#publish('result', result)
     checkpoint('sync.after-result')
   }
-}
-
-function refusal(command: Command, reason: CommandReason): CommandResult {
-  const { command_id, session } = command
-  return { command_id, session, outcome: 'refused', reason, data: null }
 }

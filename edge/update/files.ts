@@ -35,6 +35,9 @@ export const tarballOf = (version: string, arch: string = process.arch): string 
 /** The copy of the journal from before a switch, in the folder of the releases. */
 export const COPY = 'journal'
 
+/** The updater gives up a version that was not confirmed after this many starts of the board. */
+export const MAX_STARTS = 3
+
 /** The unfinished download of a release, in the folder of the releases. */
 export const partOf = (version: string, arch?: string): string => `${tarballOf(version, arch)}.part`
 

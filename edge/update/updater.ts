@@ -2,7 +2,7 @@ import type { Log } from '../../protocol/model/log.ts'
 import { RunningTime } from '../../protocol/model/running-time.ts'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
 import type { DesiredRelease } from '../../protocol/mqtt/cloud-entries.ts'
-import { COPY, type Step, type UpdateState } from './files.ts'
+import { COPY, MAX_STARTS, type Step, type UpdateState } from './files.ts'
 import { Progress } from './progress.ts'
 
 /** The machine, as the updater sees it. A version of null is the version of the Debian package. */
@@ -62,8 +62,6 @@ export interface UpdaterSettings {
  */
 export class RefusedRelease extends Error {}
 
-/** The updater gives up a version that was not confirmed after this many starts of the board. */
-const MAX_STARTS = 3
 const MAX_ERROR = 300
 
 /**

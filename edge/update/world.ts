@@ -10,10 +10,10 @@ import type { Runtime } from '../../protocol/model/runtime.ts'
 import type { edgeSettings } from '../../protocol/settings/hub.ts'
 import { callService } from '../call-service.ts'
 import { releaseBallast } from '../journal/ballast.ts'
-import { Sqlite } from '../journal/sqlite-driver.ts'
 import { replaceText } from '../replace-text.ts'
 import { copyDurably, syncFolder } from './durable.ts'
 import { COPY, DesiredFile, IDLE, partOf, readJson, updateFiles, UpdateState } from './files.ts'
+import { versionOf, withJournal } from './journal-file.ts'
 import { RefusedRelease, type ServiceHealth, type UpdaterWorld } from './updater.ts'
 
 type Settings = Pick<SettingsOf<typeof edgeSettings>, 'store' | 'local' | 'update'>
@@ -103,24 +103,6 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
         if (!names.includes(name)) rmSync(join(files.releases, name), { recursive: true, force: true })
     },
     makeRoom: () => releaseBallast(`${store}.ballast`),
-  }
-}
-
-function withJournal<T>(path: string, work: (db: InstanceType<typeof Sqlite>) => T): T {
-  const db = new Sqlite(path, { fileMustExist: true, timeout: 5000 })
-  try {
-    return work(db)
-  } finally {
-    db.close()
-  }
-}
-
-/** The version of the tables; undefined if the journal is damaged. */
-function versionOf(path: string): number | undefined {
-  try {
-    return withJournal(path, (db) => Number(db.pragma('user_version', { simple: true })))
-  } catch {
-    return undefined
   }
 }
 

@@ -59,6 +59,7 @@ export class TestHub {
   linesProblem: LinesProblem | undefined
   /** Compares the store's memory with its tables at every check, with one statement each. */
   isChecked = true
+  isOnTrial = false
   /** Called at every checkpoint; throws to crash. */
   onCheckpoint: (point: string) => void = () => {}
   /** Checkpoints of the present life. */
@@ -152,6 +153,7 @@ export class TestHub {
         certificates: () => this.certificates,
         images: this.images,
         desired: desiredOf(this),
+        isOnTrial: () => this.isOnTrial,
         checkpoint,
       })
       this.core.start()

@@ -72,6 +72,7 @@ export function startHub(
   line: Line,
   runtime: Runtime & { clock: VirtualClock },
   settings = defaultSyncSettings,
+  isOnTrial = (): boolean => false,
 ): HubLife {
   const { clock } = runtime
   const gate: { alive: boolean; crashAt: string | undefined } = { alive: true, crashAt: undefined }
@@ -141,6 +142,7 @@ export function startHub(
     software: 'test 1',
     loginCertificate: () => life.certificate,
     provenTime: () => life.provenTime,
+    isOnTrial,
     checkpoint,
     settings,
   })

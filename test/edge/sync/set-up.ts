@@ -14,8 +14,8 @@ export function setUp(settings: Partial<SyncSettings> = {}) {
   const line = new Line(clock)
   const cloud = new ScriptedCloud(line, clock)
   const db = new Sqlite(':memory:')
-  const startOn = (db: Database.Database) =>
-    startHub(db, line, runtime, { ...defaultSyncSettings, ...settings })
+  const startOn = (db: Database.Database, isOnTrial?: () => boolean) =>
+    startHub(db, line, runtime, { ...defaultSyncSettings, ...settings }, isOnTrial)
   const start = () => startOn(db)
   const details = (): unknown[] =>
     cloud.streams.ledger.applied.map((body) => {
