@@ -106,13 +106,17 @@ export function systemWorld(settings: Settings, { clock }: Runtime, log: Log): U
   }
 }
 
-/** The outbox deletes a report when the cloud has confirmed it. An unreadable journal counts as one without reports. */
+/**
+ * The reports that only the present journal has; states and alarms are reported again. There are none if the service kept its
+ * trial (`trial.ts`). The outbox deletes a report when the cloud has confirmed it. An unreadable journal counts as one without reports.
+ */
 function lostReports(store: string, copy: string): number {
   const query = `SELECT max(base, coalesce((SELECT max(seq) FROM outbox_ledger), 0))
     FROM stream_positions WHERE stream = 'ledger'`
   try {
     const last = withJournal(copy, (db) => db.prepare<[], number>(query).pluck().get())
-    const after = 'SELECT count(*) FROM outbox_ledger WHERE seq > ?'
+    const after = `SELECT count(*) FROM outbox_ledger
+      WHERE seq > ? AND body ->> '$.kind' NOT IN ('state', 'alarm')`
     return (
       withJournal(store, (db) =>
         db

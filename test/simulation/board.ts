@@ -7,7 +7,7 @@ import { enrolmentFiles } from '../../edge/enrolment/enrolment.ts'
 import { makeKey } from '../../edge/enrolment/enrol.ts'
 import { Renewal } from '../../edge/enrolment/renewal.ts'
 import { replaceText } from '../../edge/replace-text.ts'
-import { IDLE, reportOf, type UpdateState } from '../../edge/update/files.ts'
+import { COPY, IDLE, reportOf, type UpdateState } from '../../edge/update/files.ts'
 import { RefusedRelease, update, type ServiceHealth, type UpdaterWorld } from '../../edge/update/updater.ts'
 import { silentLog } from '../../protocol/model/log.ts'
 import { sleep, type Clock } from '../../protocol/model/runtime.ts'
@@ -59,6 +59,8 @@ export class Board {
   #wanted: DesiredRelease | null = null
   #link: string | null = null
   #update: UpdateState = IDLE
+  /** The journal from before the switch, if the new release has other tables. */
+  #copy: Buffer | undefined
   #stoppedAt: number | undefined
   #isHeld = false
   #known = { pem: '', endsAt: 0 }
@@ -87,6 +89,13 @@ export class Board {
 
   get health(): Health {
     return this.#parts.releases.get(this.version) ?? 'healthy'
+  }
+
+  /** Whether the former journal may still return. */
+  readonly trial = { isOn: () => this.#isOnTrial(), check: () => this.#isOnTrial() }
+
+  #isOnTrial(): boolean {
+    return this.#copy !== undefined && /confirming|returning/.test(this.#update.now.step)
   }
 
   get state(): UpdateState {
@@ -141,6 +150,7 @@ export class Board {
     this.#link = null
     this.#update = IDLE
     this.#wanted = null
+    this.#copy = undefined
   }
 
   certificates(): { name: string; endsAt: number }[] {
@@ -266,11 +276,16 @@ export class Board {
         },
       },
       isBusy: () => this.#node.isBusy(),
-      backUp: () => effect('back up', () => {}),
-      hasOtherJournal: () => false,
-      restore: () => effect('restore', () => 0),
+      backUp: () => effect('back up', () => (this.#copy = this.#node.card())),
+      hasOtherJournal: () => this.#copy !== undefined,
+      restore: () =>
+        effect('restore', () => {
+          if (this.#copy) this.#node.putBack(this.#copy)
+          this.#copy = undefined
+          return 0
+        }),
       health: () => Promise.resolve(this.#healthNow()),
-      tidy: () => effect('tidy', () => {}),
+      tidy: (kept) => effect('tidy', () => void (kept.includes(COPY) || (this.#copy = undefined))),
       makeRoom() {},
     }
   }

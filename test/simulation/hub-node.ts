@@ -178,6 +178,7 @@ export class HubNode {
             settings,
             certificates: () => board?.certificates() ?? this.certificates,
             ...(board && { software: `larder-edge ${board.version}` }),
+            trial: board?.trial,
             images: this.#parts.image ? [imageOf(this.#parts.image)] : [],
             desired: board?.desired ?? {
               offer() {},
@@ -298,6 +299,12 @@ export class HubNode {
     this.generation++
     this.#journal = new Sqlite(this.#copy)
     return true
+  }
+
+  /** The updater returns to the journal from before its switch. */
+  putBack(copy: Buffer): void {
+    this.noteCommands()
+    this.#journal = new Sqlite(copy)
   }
 
   /** The hub runs and nothing is pending: no order, no operation, no unacknowledged entry. */

@@ -60,15 +60,15 @@ test('the updater does not stop a service that reports a motion or a trial, alth
   expect(await waiting.isBusy()).toBe(true)
 })
 
-test('the return of a journal counts the unconfirmed reports that only the other journal contains', () => {
+test('the return of a journal counts the unconfirmed reports that only the other journal contains, without alarms', () => {
   const folder = mkdtempSync(join(tmpdir(), 'larder-journal-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const store = join(folder, 'hub.sqlite')
   mkdirSync(updateFiles(store).releases)
   openStore({ path: store, hubId: 1, checkpoint: noCheckpoint, log: silentLog }).close()
   const change = (sql: string): void => void new Sqlite(store).exec(sql).close()
-  const report = (seq: number): void =>
-    change(`INSERT INTO outbox_ledger (seq, tag, body) VALUES (${seq}, 7, '{"kind":"stock.counted"}')`)
+  const report = (seq: number, kind = 'stock.counted'): void =>
+    change(`INSERT INTO outbox_ledger (seq, tag, body) VALUES (${seq}, 7, '{"kind":"${kind}"}')`)
   change(
     `INSERT OR REPLACE INTO stream_positions (stream, epoch, base, base_tag) VALUES ('ledger', 'e', 3, 7)`,
   )
@@ -78,6 +78,7 @@ test('the return of a journal counts the unconfirmed reports that only the other
   expect(world.restore()).toBe(0)
   report(5)
   report(6)
+  report(7, 'alarm')
   expect(world.restore()).toBe(0)
   change('PRAGMA user_version = 9999')
   expect(world.restore()).toBe(2)
