@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import {
+  appendFileSync,
   chmodSync,
   cpSync,
   existsSync,
@@ -19,6 +20,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 import { OrderStatus as S } from '../../protocol/model/order-status.ts'
 import { versionOf } from '../../protocol/model/build-time.ts'
+import { sleep } from '../../protocol/model/runtime.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { violationsOf } from '../invariants/check.ts'
 import { commandOf, packageRoot } from '../support/programs.ts'
@@ -30,6 +32,11 @@ import type { ProgramName } from './chaos/plant-settings.ts'
 const { clock } = systemRuntime()
 const WAIT = { timeout: 240_000, interval: 500 }
 const UNIT = 'larder-edge.service'
+
+/** A further migration of the journal, at the end of the module of migrations. */
+const migrating = `
+migrations.push({ name: 'later', sql: 'CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT' })
+`
 
 /** A program that migrates the journal, and ends. */
 const crashing = `import { Sqlite } from './journal/sqlite-driver.js'
@@ -49,15 +56,30 @@ function layPackage(folder: string, place: (from: string, to: string) => void): 
   for (const part of ['edge', 'protocol']) place(join(root, '.build', part), join(folder, part))
 }
 
+interface ReleaseOptions {
+  /** Replaces the program of the service. */
+  main?: string
+  /** The day of another version, which the programs report, and whose journal has a further table. */
+  migratesAs?: number
+}
+
+const buildOf = (day: number) => ({ commit: 'abcdef0'.repeat(5), committed_at: `2026-01-0${day}T00:00:00Z` })
+const versionOfDay = (day: number): string =>
+  versionOf({ commit: buildOf(day).commit, committedAt: Date.parse(buildOf(day).committed_at) })
+
 /** The tarball of a release: the compiled programs of this repository with another version. */
-function release(folder: string, day: number, main?: string): { version: string; tarball: string } {
-  const build = { commit: 'abcdef0'.repeat(5), committed_at: `2026-01-0${day}T00:00:00Z` }
-  const version = versionOf({ commit: build.commit, committedAt: Date.parse(build.committed_at) })
+function release(
+  folder: string,
+  day: number,
+  { main, migratesAs }: ReleaseOptions = {},
+): { version: string; tarball: string } {
+  const version = versionOfDay(day)
   const hub = join(folder, version, 'larder/hub')
   layPackage(hub, (from, to) => cpSync(from, to, { recursive: true }))
   const write = (name: string, content: string): void => writeFileSync(join(hub, name), content)
   write('package.json', JSON.stringify({ name: 'larder-hub', version, processor, type: 'module' }))
-  write('build.json', JSON.stringify(build))
+  write('build.json', JSON.stringify(buildOf(migratesAs ?? day)))
+  if (migratesAs !== undefined) appendFileSync(join(hub, 'edge/journal/migrations.js'), migrating)
   if (main !== undefined) write('edge/main.js', main)
   const tarball = join(folder, `${version}.tar.gz`)
   execFileSync('tar', ['-czf', tarball, '-C', join(folder, version), 'larder'])
@@ -183,7 +205,7 @@ test('a release that works replaces the hub’s program after its order, and a r
   await stop()
 
   stop = startUpdater(20_000)
-  const bad = release(folder, 3, crashing)
+  const bad = release(folder, 3, { main: crashing })
   await start(bad)
   const error = expect.stringContaining('the service does not answer') as string
   await expect.poll(rollout, WAIT).toMatchObject(of('stopped', { state: 'rolled_back', error }))
@@ -209,4 +231,44 @@ test('a release that works replaces the hub’s program after its order, and a r
   onTestFinished(() => void journal.close())
   expect(journal.pragma('integrity_check', { simple: true })).toBe('ok')
   expect(journal.pragma('user_version', { simple: true })).not.toBe(9999)
+}, 900_000)
+
+test('a release that migrates the journal takes no order and no count before its confirmation, so its return loses none', async () => {
+  const { installation, folder, larder, startUpdater, ...rest } = await world()
+  const { plant, room, come, sells, welcomed, failures } = rest
+  plant.start()
+  await sells()
+  const auditor = await createAuditor(plant, room)
+  onTestFinished(() => auditor.close())
+  const stop = startUpdater(20_000)
+  // It works, but reports another version, so the updater does not confirm it.
+  const { tarball, version } = release(folder, 2, { migratesAs: 3 })
+  await larder('releases', 'add', tarball, '--keys', plant.places.releaseKeys)
+  await larder('rollouts', 'start', version, '--waves', '1')
+  const running = () =>
+    fetch(`${plant.hubUrl}/health`).then(
+      (answer) => answer.json(),
+      () => undefined,
+    )
+  const tried = { version: versionOfDay(3), sync: { phase: 'welcomed' } }
+  await expect.poll(running, { ...WAIT, interval: 100 }).toMatchObject(tried)
+  const [row] = (await room.state()).rows
+  const { cabinet, shelf, row: number, units } = row!
+  const count = { location: { cabinet, shelf, row: number }, units }
+  const customer = await come(1)
+  await customer.pay()
+  expect(await room.atHub('/stock/count', count)).toBe(false)
+  await sleep(clock, 5000)
+  expect((await customer.order()).processing_status).toBe(S.QUEUED)
+  expect(await running()).toMatchObject(tried)
+  const error = `version ${versionOfDay(3)} runs`
+  const returned = { state: 'stopped', hubs: [{ hub_id: plant.hubId, state: 'rolled_back', error }] }
+  await expect.poll(() => larder<Rollout>('rollouts', 'status'), WAIT).toMatchObject(returned)
+  await welcomed()
+  await stop()
+  await collect(installation, customer)
+  expect((await customer.order()).processing_status).toBe(S.COMPLETED)
+  expect(await untilQuiet(auditor, clock, WAIT_MS)).toBeUndefined()
+  expect(violationsOf(await auditor.evidence())).toEqual([])
+  expect(failures).toEqual([])
 }, 900_000)
