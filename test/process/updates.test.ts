@@ -59,7 +59,7 @@ function layPackage(folder: string, place: (from: string, to: string) => void): 
 interface ReleaseOptions {
   /** Replaces the program of the service. */
   main?: string
-  /** The day of another version, which the programs report, and whose journal has a further table. */
+  /** The programs report the version of this day, and their journal has a further table. */
   migratesAs?: number
 }
 
@@ -172,7 +172,7 @@ interface Rollout {
   hubs: { hub_id: number; state: string; error?: string }[]
 }
 
-test('a release that works replaces the hub’s program after its order, and a release that crashes and migrates the journal is undone', async () => {
+test('a release that migrates the journal and works replaces the program of the hub and sells, and a release that crashes is undone', async () => {
   const { installation, folder, releases, larder, startUpdater, ...rest } = await world()
   const { plant, room, come, reaches, sells, welcomed, failures } = rest
   const id = String(plant.hubId)
@@ -193,7 +193,7 @@ test('a release that works replaces the hub’s program after its order, and a r
   const customer = await come(1)
   await customer.pay()
   await reaches(customer, S.READY)
-  const good = release(folder, 2)
+  const good = release(folder, 2, { migratesAs: 2 })
   await start(good)
   await expect.poll(rollout, WAIT).toMatchObject(of('running', { state: 'waiting' }))
   expect(await version()).toBe(before)
@@ -202,6 +202,10 @@ test('a release that works replaces the hub’s program after its order, and a r
   await expect.poll(rollout, WAIT).toMatchObject(of('completed', { state: 'succeeded' }))
   expect(await version()).toBe(good.version)
   expect(failures).toEqual([])
+  const later = await come(3)
+  await later.pay()
+  await collect(installation, later)
+  expect((await later.order()).processing_status).toBe(S.COMPLETED)
   await stop()
 
   stop = startUpdater(20_000)
