@@ -1,3 +1,4 @@
+import { rmSync, writeFileSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
 import { createHub, type Hub } from '../../edge/hub.ts'
 import type { DesiredStates } from '../../edge/desired/desired-states.ts'
@@ -297,14 +298,24 @@ export class HubNode {
     this.kill('restored')
     this.noteCommands()
     this.generation++
-    this.#journal = new Sqlite(this.#copy)
+    this.#journal = this.#opened(this.#copy)
     return true
   }
 
   /** The updater returns to the journal from before its switch. */
   putBack(copy: Buffer): void {
     this.noteCommands()
-    this.#journal = new Sqlite(copy)
+    this.#journal = this.#opened(copy)
+  }
+
+  /** A journal from its content: a file with a write-ahead log is one again, because it cannot be opened in memory. */
+  #opened(content: Buffer): BetterSqlite3.Database {
+    const { path } = this
+    if (path === undefined) return new Sqlite(content)
+    for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true })
+    rmSync(path, { force: true })
+    writeFileSync(path, content)
+    return new Sqlite(path)
   }
 
   /** The hub runs and nothing is pending: no order, no operation, no unacknowledged entry. */
