@@ -2,44 +2,24 @@ import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { Sqlite } from '../../edge/journal/sqlite-driver.ts'
 import { OrderStatus as S } from '../../protocol/model/order-status.ts'
 import { systemRuntime } from '../../protocol/system-runtime.ts'
 import { violationsOf } from '../invariants/check.ts'
-import { formerCommits, installCommit, type Version } from '../support/former-versions.ts'
-import { missing, service, type Service } from '../support/services.ts'
+import { frozenCommit, installCommit, type Version } from '../support/former-versions.ts'
+import { service } from '../support/services.ts'
 import { createAuditor, untilQuiet } from './chaos/collect.ts'
 import type { Customer } from './chaos/customer.ts'
-import { balanced } from './chaos/balanced.ts'
 import { collect, install, WAIT_MS, type Installation } from './chaos/installation.ts'
 import type { ProgramName } from './chaos/plant-settings.ts'
-import { createPostgresDatabase } from './chaos/postgres.ts'
 import { emptyAllBins, resolveUnconfirmed } from './chaos/staff.ts'
 
 const runtime = systemRuntime()
 const { clock } = runtime
 
-const commits = formerCommits()
-/** A test of earlier commits. A checkout without them skips it with the reason: that is no missing service. */
-const withHistory = (
-  title: string,
-  run: (known: { frozen: string; previous: string }) => Promise<void>,
-  needed: Service = 'packages',
-): void => {
-  if (typeof commits === 'string') test.skip(`${title} [${commits}]`, () => {})
-  else service(needed)(title, () => run(commits), 900_000)
-}
-
+const frozen = frozenCommit()
 const folder = mkdtempSync(join(tmpdir(), 'larder-upgrade-'))
-const installed = new Map<string, Version>()
-beforeAll(async () => {
-  if (typeof commits === 'string' || missing('packages') !== undefined) return
-  for (const commit of new Set([commits.frozen, commits.previous])) {
-    mkdirSync(join(folder, commit))
-    installed.set(commit, await installCommit(commit, join(folder, commit)))
-  }
-}, 1_800_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const refundAll = ({ client, plant }: Installation, { orderId }: Customer) =>
@@ -201,34 +181,17 @@ async function upgradeWithOrders(from: Version): Promise<void> {
   expect(hub).toMatchObject({ status: 1, stderr: expect.stringMatching(/^larder edge: .*newer/) as string })
 }
 
-withHistory(
-  'orders in every state of the packages of the frozen schema end right after an upgrade, and after the loss of a card, a controller and a cloud',
-  ({ frozen }) => upgradeWithOrders(installed.get(frozen)!),
-)
-
-withHistory(
-  'two clouds are upgraded one after the other while customers buy, and no call fails but with 503 and Retry-After',
-  async ({ previous }) => {
-    const database = await createPostgresDatabase(process.env['TEST_POSTGRES_URL']!, runtime)
-    onTestFinished(() => database.remove())
-    const { cloud, hub, seed } = installed.get(previous)!
-    const commands = new Map<ProgramName, readonly string[]>([
-      ['cloud-1', cloud],
-      ['cloud-2', cloud],
-      ['hub', hub],
-    ])
-    const kind = { type: 'at-scale', databaseUrl: database.url } as const
-    const installation = await install({ kind, seedCommand: seed, commands })
-    const { plant, come, sells, roll, failures } = installation
-    plant.start()
-    await sells()
-    const calls = await balanced(installation, () => roll((name) => commands.delete(name)))
-    expect(calls.failed).toEqual([])
-    expect(calls.sales).toBeGreaterThan(3)
-    expect(failures).toEqual([])
-    const customer = await come(1)
-    await customer.pay()
-    await collect(installation, customer)
-  },
-  (['postgres', 'mosquitto'] as const).find((name) => missing(name) !== undefined),
-)
+const title =
+  'orders in every state of the packages of the frozen schema end right after an upgrade, and after the loss of a card, a controller and a cloud'
+// A checkout without earlier commits skips the test with the reason: that is no missing service.
+if ('missing' in frozen) test.skip(`${title} [${frozen.missing}]`, () => {})
+else
+  service('packages')(
+    title,
+    async () => {
+      const place = join(folder, frozen.commit)
+      mkdirSync(place)
+      await upgradeWithOrders(await installCommit(frozen.commit, place))
+    },
+    1_800_000,
+  )

@@ -12,16 +12,16 @@ const git = (...words: string[]): string =>
     stdio: ['ignore', 'pipe', 'ignore'],
   }).trim()
 
-/** The commits that an operator upgrades from, or the reason why this checkout has none. */
-export function formerCommits(): { frozen: string; previous: string } | string {
+/** The oldest commit that an operator can upgrade from, or the reason why this checkout lacks it. */
+export function frozenCommit(): { commit: string } | { missing: string } {
   try {
-    if (git('rev-parse', '--is-shallow-repository') === 'true') return 'the history is shallow'
-    const frozen = git('log', '--diff-filter=A', '--format=%H', '--', FROZEN).split('\n').at(-1)!
-    const previous = git('rev-parse', '--verify', 'HEAD^1')
+    if (git('rev-parse', '--is-shallow-repository') === 'true') return { missing: 'the history is shallow' }
+    const commit = git('log', '--diff-filter=A', '--format=%H', '--', FROZEN).split('\n').at(-1)!
     // In a squashed history the frozen schema seems to begin with the present commit.
-    return frozen === git('rev-parse', 'HEAD') ? 'the history does not reach back' : { frozen, previous }
+    if (commit === git('rev-parse', 'HEAD')) return { missing: 'the history does not reach back' }
+    return { commit }
   } catch {
-    return 'this is no checkout of git with its history'
+    return { missing: 'this is no checkout of git with its history' }
   }
 }
 
