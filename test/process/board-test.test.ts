@@ -137,8 +137,7 @@ const WHOLE_MS = 420_000
 
 const brokenIn = (output: string): string[] => output.split('\n').filter((line) => line.startsWith('✗'))
 
-// Each test waits in real time, for its own board.
-describe.concurrent('every rule holds', () => {
+describe('every rule holds', () => {
   test(
     'the bundled firmware passes every rule over a pseudo-terminal and a relay command',
     async () => {
