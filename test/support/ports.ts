@@ -1,36 +1,65 @@
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 
 /**
  * Linux gives the ports from 32768 to outgoing connections. A connection could take such a port after a test has chosen
  * it, before the program listens there. The tests choose lower ports.
  */
 const FIRST_PORT = 10_000
-const PORTS_OF_A_WORKER = 700
-const WORKERS = 30
+const BLOCK = 300
+const BLOCKS = 70
 
-/** Two workers of one run choose from different ports; a benchmark is the worker 0. */
-const first = FIRST_PORT + (Number(process.env['VITEST_POOL_ID'] ?? 0) % WORKERS) * PORTS_OF_A_WORKER
-/** Files that run one after the other in a worker begin at different places. */
-let next = process.pid
-
-function isFree(port: number): Promise<boolean> {
+/** A server that listens on the port; undefined if something else does. */
+function listening(port: number): Promise<Server | undefined> {
   return new Promise((resolve) => {
     const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+    server.once('error', () => resolve(undefined))
+    server.listen(port, '127.0.0.1', () => resolve(server))
   })
 }
 
-/** `count` free ports of this machine's loopback address; one comes again only after all others of the worker. */
-export async function freePorts(count: number): Promise<number[]> {
-  const ports: number[] = []
-  for (let tried = 0; ports.length < count; tried += 1) {
-    if (tried === PORTS_OF_A_WORKER) throw new Error(`fewer than ${count} ports are free from ${first}`)
-    const port = first + (next++ % PORTS_OF_A_WORKER)
-    if (await isFree(port)) ports.push(port)
+/**
+ * No other process of the tests, of this run or of another one, chooses ports of this block while this process lives:
+ * it listens on the block's first port. So a program that is killed, and soon started again, finds its port free.
+ */
+async function ownBlock(start: number): Promise<number> {
+  for (let tried = 0; tried < BLOCKS; tried += 1) {
+    const first = FIRST_PORT + ((start + tried) % BLOCKS) * BLOCK
+    const held = await listening(first)
+    if (held === undefined) continue
+    held.unref()
+    return first
   }
-  return ports
+  throw new Error(`tests use all ports from ${FIRST_PORT} to ${FIRST_PORT + BLOCKS * BLOCK}`)
 }
+
+async function isFree(port: number): Promise<boolean> {
+  const server = await listening(port)
+  if (server === undefined) return false
+  await new Promise((closed) => server.close(closed))
+  return true
+}
+
+type ChoosePorts = (count: number) => Promise<number[]>
+
+/** Chooses from the first block from `start` that no other process holds. */
+export function portChooser(start: number): ChoosePorts {
+  let block: Promise<number> | undefined
+  let next = 1
+  return async (count) => {
+    const first = await (block ??= ownBlock(start))
+    const ports: number[] = []
+    for (let tried = 1; ports.length < count; tried += 1) {
+      if (tried === BLOCK) throw new Error(`fewer than ${count} ports are free from ${first}`)
+      const port = first + next
+      next = (next % (BLOCK - 1)) + 1
+      if (await isFree(port)) ports.push(port)
+    }
+    return ports
+  }
+}
+
+/** `count` free ports of this machine's loopback address; one comes again only after all others of the process. */
+export const freePorts = portChooser(process.pid)
 
 /** A free port for each name, as the environment of a program names them. */
 export async function portSettings<Name extends string>(
