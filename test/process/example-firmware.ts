@@ -9,6 +9,8 @@ export interface ExampleFirmware {
   readonly boards: string
   /** Error output of the programs. */
   complaints(): string
+  /** The programs stand still, as on a busy machine, until `SIGCONT`. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void
   stop(): Promise<void>
 }
 
@@ -26,6 +28,7 @@ export function runExampleFirmware(folder: string, controllers: readonly string[
   return {
     boards: controllers.map((id) => `${id}=${addressOf(id)}`).join(','),
     complaints: () => text,
+    signal: (signal) => children.forEach(({ child }) => child.kill(signal)),
     async stop() {
       for (const { child } of children) child.kill('SIGKILL')
       await Promise.all(children.map(({ ended }) => ended))

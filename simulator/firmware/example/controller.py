@@ -154,24 +154,31 @@ class Board:
         self.queue = asyncio.Queue()
         self.answers = {}
         self.asked = 0
+        self.is_cut = False
 
     async def listen(self):
-        while True:
-            line = await self.reader.readline()
-            if not line:
-                return self.cut()
-            message = json.loads(line)
-            if "on" in message:
-                self.queue.put_nowait(message)
-            elif message.get("re") in self.answers:
-                self.answers.pop(message["re"]).set_result(message)
+        try:
+            while line := await self.reader.readline():
+                message = json.loads(line)
+                if "on" in message:
+                    self.queue.put_nowait(message)
+                elif message.get("re") in self.answers:
+                    self.answers.pop(message["re"]).set_result(message)
+        except ConnectionError:
+            pass
+        finally:
+            self.cut()
 
     def cut(self):
+        self.is_cut = True
         for answer in self.answers.values():
             answer.cancel()
         self.queue.put_nowait({"on": "cut"})
 
     async def ask(self, **request):
+        # Events that came before the cut may still be handled after it. Nobody answers then.
+        if self.is_cut:
+            raise PowerCut()
         self.asked += 1
         answer = self.answers[self.asked] = asyncio.get_running_loop().create_future()
         self.writer.write((json.dumps({"id": self.asked, **request}) + "\n").encode())
