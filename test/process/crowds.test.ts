@@ -13,7 +13,7 @@ const { clock, random } = systemRuntime()
 const AT_ONCE = 100
 const CROWD = '127.0.0.1'
 /** Duration of the measurement of the honest caller. */
-const MEASURE_MS = 4000
+const MEASURE_MS = 2000
 const PAUSE_MS = 20
 const MOST_P90_MS = 200
 /** On a busy machine: times as long as before the crowd. */
