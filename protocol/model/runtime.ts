@@ -58,6 +58,8 @@ export function sleep(clock: Clock, delayMs: number): Promise<void> {
 
 const FIRST_POLL_MS = 10
 const POLL_MS = 250
+/** A poll comes late by no more than this share of the time that has passed. */
+const LATE = 1 / 16
 
 /**
  * Polls at growing intervals until a condition holds; false if it does not hold within `timeoutMs`. A condition that takes
@@ -68,13 +70,14 @@ export async function holdsWithin(
   timeoutMs: number,
   holds: () => Promise<boolean>,
 ): Promise<boolean> {
-  const deadline = clock.monotonic() + timeoutMs
+  const begun = clock.monotonic()
   for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(POLL_MS, pauseMs * 2)) {
     const asked = clock.monotonic()
     if (await holds()) return true
     const now = clock.monotonic()
-    if (now >= deadline) return false
-    await sleep(clock, Math.min(Math.max(pauseMs, now - asked), deadline - now))
+    const leftMs = begun + timeoutMs - now
+    if (leftMs <= 0) return false
+    await sleep(clock, Math.min(leftMs, Math.max(pauseMs, now - asked, (now - begun) * LATE)))
   }
 }
 

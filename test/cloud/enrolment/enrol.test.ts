@@ -85,7 +85,7 @@ onEachDatabase('enrolment', (open) => {
     expect(await enrol(code)).toMatchObject(refused)
   })
 
-  test('a board gets the same answer again by its Idempotency-Key after a lost answer, and no other board does', async () => {
+  test('after a lost answer a board gets the same answer again by its Idempotency-Key, and another board does not', async () => {
     const { newCode, call } = await world(open)
     const body = { claim_code: await newCode(), csr }
     const attempt = (key: string) =>

@@ -144,7 +144,7 @@ onEachDatabase('alarms', (open) => {
       expect(await open()).toBe(18 + 30 + 1)
     })
 
-    test('one line of the log counts the refused alarms of a transaction, without those that are undone', async () => {
+    test('one line of the log counts the refused alarms of a transaction, without undone alarms', async () => {
       context.settings.alarmsPerHub = 10
       const lines: unknown[] = []
       context.log = { ...context.log, warn: (about: unknown) => void lines.push(about) }

@@ -256,7 +256,7 @@ test('a wave of which no hub was reached gets one hub of the next wave, before t
   ])
 })
 
-test('a hub that is offline replaces the hub of a wave only if no other hub is left', () => {
+test('an offline hub replaces the hub of a wave only if all others are taken', () => {
   const now = 2 * offlineMs
   const later = [hub(2, 2, { lastHeardAt: HOUR }), hub(3, 3, { lastHeardAt: now })]
   expect(step([skipped(1), ...later], {}, now).changed).toMatchObject([{ hubId: 3, wave: 1 }])

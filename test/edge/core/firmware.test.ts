@@ -58,7 +58,7 @@ describe('an update of the controllers’ firmware', () => {
     expect(builds(bench)).toEqual(NEW)
   })
 
-  test('a firmware that hangs is given up after three attempts; its controller sells with the former one, and no other gets it', () => {
+  test('a firmware that hangs is given up after three attempts; its controller sells with the former firmware, and other controllers keep theirs', () => {
     const bench = hubWith(makeImage({ build: 2 }, HANGS))
     bench.run(11 * MINUTE)
     bench.queue(1, { 4: 1 })

@@ -11,7 +11,7 @@ let folder: string
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), 'larder-images-'))))
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-test('the hub takes the newest image of each kind from its folders, and no other file', () => {
+test('the hub takes only the newest image of each kind from its folders', () => {
   const own = join(folder, 'own')
   mkdirSync(own)
   const newest = makeImage({ build: 12 })

@@ -74,7 +74,7 @@ test('a program that is not ready in time is not reported as ready', async () =>
   expect(started.duration_ms).toBeGreaterThanOrEqual(295)
 })
 
-test('the supervisor’s socket accepts no other program and no other command', async () => {
+test('the supervisor’s socket accepts only its programs and its commands', async () => {
   expect(await managerOf('other').stop(1000)).toMatchObject({
     exit_code: 69,
     output: expect.stringContaining('404') as string,

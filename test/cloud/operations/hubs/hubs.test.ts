@@ -111,7 +111,7 @@ onEachDatabase('O §4.1', (open) => {
     })
   })
 
-  test('door states are those that the hub reports, and unknown for an offline hub', async () => {
+  test('the hub reports the states of doors; they are unknown for an offline hub', async () => {
     const world = await openWorld(open)
     await world.shop.hear({
       doors: [

@@ -75,7 +75,7 @@ onEachDatabase('a page after a cursor', (open) => {
     expect((await owner('GET', 'fleet?cursor=99')).status).toBe(400)
   })
 
-  test('a page of webhooks or deliveries continues after one that was deleted', async () => {
+  test('a page of webhooks or deliveries continues after a deleted row', async () => {
     const service = await openService(open)
     const { shop, owner } = service
     const [old, young] = [await add(service), await add(service)]
