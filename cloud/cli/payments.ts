@@ -1,5 +1,6 @@
 import { deposits, lockDeposit, stuckDeposits } from '../commerce/ledger/deposit.ts'
 import { findPayment, payments, stuckPayments } from '../commerce/payments/payment.ts'
+import { stuckRefunds } from '../commerce/refunds/execute-refund.ts'
 import { openOrphans, orphans, SETTLED } from '../commerce/payments/orphaned-payments.ts'
 import type { CloudContext } from '../platform/context.ts'
 import { timestamp, timestampOrNull } from '../platform/calendar/days.ts'
@@ -12,13 +13,17 @@ const usage = `Usage:
   larder payments orphaned
   larder payments settle ID|REF
 
-stuck lists payments, and deposits of wallets, with an outcome that the processor has not reported in time. Nothing waits for
-them, and the service asks the processor again. If the processor is no longer configured, look the payment up there, and cancel
-or refund it. Then call settle ID: the service stops asking.
+stuck lists payments, deposits of wallets, and refunds, with an outcome that the processor has not reported in time. No order
+waits for them, and the service asks the processor again. If the processor is no longer configured, look the payment up there, and
+cancel or refund it. Then call settle ID: the service stops asking. A refund (refund-ID) is listed after two weeks: its customer
+waits for the money. settle does not end a refund. Cancel it at the processor, or wait for its result.
 
 orphaned lists payments that the card processor has and this database lacks, for example after a restore. Refund each at the
 processor (or set ORPHANED_PAYMENTS=refund); the service then closes it. If the customer has the goods, no refund is due:
 settle REF closes the payment. REF is the processor's id (pi_…). Prints JSON.`
+
+const SETTLES_NO_REFUND =
+  'a stuck refund ends with its result at the processor: cancel it there, or wait. larder orders settle-refunds records a refund at a processor that is no longer configured'
 
 /** Stuck and orphaned payments, for operators. */
 export const paymentCommands: CommandLine = {
@@ -32,6 +37,7 @@ export const paymentCommands: CommandLine = {
       async run({ db, options, context, runtime }) {
         const given = options['id'] ?? ''
         if (/^deposit-\d+$/.test(given)) return db.transact((tx) => settleDeposit(tx, context, given))
+        if (/^refund-\d+$/.test(given)) throw new Error(SETTLES_NO_REFUND)
         if (!/^\d+$/.test(given)) return db.transact((tx) => settleOrphan(tx, context, given))
         const id = numberOf(options, 'id', 1, Number.MAX_SAFE_INTEGER)!
         return db.transact(async (tx) => {
@@ -93,6 +99,9 @@ const viewOrphan = (orphan: OpenOrphan) => {
 const listStuck = async (q: Queries) => [
   ...(await stuckPayments(q).execute()).map(viewStuck),
   ...(await stuckDeposits(q).execute()).map(viewDeposit),
+  ...(await stuckRefunds(q).execute()).map(({ id, ...refund }) =>
+    viewStuck({ id: `refund-${id}`, ...refund }),
+  ),
 ]
 
 type StuckDeposit = Awaited<ReturnType<ReturnType<typeof stuckDeposits>['execute']>>[number]

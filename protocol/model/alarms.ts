@@ -244,7 +244,7 @@ const kinds = {
     severity: 'warning',
     what: 'has a payment with an unknown result at its processor',
     remedy:
-      'Look the payment up at the processor and cancel or refund it there. Then run larder payments settle.',
+      'Look it up at the processor. Cancel or refund a payment there, then run larder payments settle. Ask the processor about a refund: its result ends the alarm.',
     ends: 'at_once',
   },
   refund_failed: {

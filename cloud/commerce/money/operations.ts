@@ -84,6 +84,8 @@ interface MoneyKind<Found, Subject = Found, Extra = never> {
   apply(tx: Tx, context: CloudContext, change: Change<Subject, Extra>): Promise<void>
   /** The goal in a new state; unchanged if absent. */
   goalAfter?(operation: Operation, state: OperationState): Goal
+  /** The time limit (milliseconds since the Unix epoch) of an operation without `give_up_at`. Absent: none. */
+  giveUpAt?(context: CloudContext, operation: Operation): number
   /** A caller without an answer gets 503: due work then cancels anything that the processor may have done. */
   readonly endsUnanswered?: boolean
   /** Due work of an operation that needs no further question. */
@@ -104,10 +106,7 @@ export const nameOf = ({ subject, started_at }: Pick<Operation, 'subject' | 'sta
 type NewOperation = Pick<Operation, 'kind' | 'subject' | 'processor' | 'started_at'> &
   Partial<Pick<Operation, 'state' | 'goal' | 'processor_ref' | 'give_up_at' | 'given_up_at'>>
 
-/**
- * Begins operations in the transaction of their rows. Due work executes them at `dueAt` if the first request
- * gets no answer.
- */
+/** Begins operations in the transaction of their rows. Due work executes them at `dueAt` if no answer has come. */
 export async function begin(
   tx: Tx,
   context: CloudContext,
@@ -363,13 +362,14 @@ export class MoneyOperations<Found, Subject = Found, Extra = never> {
       await this.#kind.rest?.(services, operation)
       return done
     }
-    const { give_up_at: giveUpAt, given_up_at: givenUpAt } = operation
-    const isTimeUp = isOver(operation, context.runtime.clock.now())
+    const giveUpAt = operation.give_up_at ?? this.#kind.giveUpAt?.(context, operation) ?? null
+    const isTimeUp = isOver({ give_up_at: giveUpAt }, context.runtime.clock.now())
     const asked = isTimeUp ? { ...operation, goal: 'ended' as const } : operation
     try {
       await this.execute(services, found, asked, { by: 'recovery' })
     } catch (error) {
-      if (!(error instanceof ProcessorUnavailable) || giveUpAt === null || givenUpAt !== null) throw error
+      if (!(error instanceof ProcessorUnavailable) || giveUpAt === null || operation.given_up_at !== null)
+        throw error
       // A back-off does not prolong the time.
       if (!isTimeUp) return { next: giveUpAt, failure: error }
     }

@@ -27,7 +27,7 @@ import {
 } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { refundAnswer, refunds } from '../refunds/execute-refund.ts'
-import { EXTERNAL_REFUNDS, refreshRefunds, refundable } from '../refunds/refunds.ts'
+import { EXTERNAL_REFUNDS, refreshRefunds, refundable, refundStuckAt } from '../refunds/refunds.ts'
 import { amountShare } from '../refunds/shares.ts'
 import { refundOwed, stopRefunded } from '../refunds/undelivered.ts'
 import { deposits, lockDeposit } from '../ledger/deposit.ts'
@@ -243,6 +243,7 @@ async function record(
     processor: payment.processor,
     state: status === 'pending' ? 'processing' : 'succeeded',
     processor_ref: ref,
+    give_up_at: refundStuckAt(context, now),
     started_at: now,
   })
   const detail = { refund_id: id, processor_ref: ref, amount, reason }

@@ -1,3 +1,4 @@
+import { clearAlarm, raiseAlarm } from '../../events/alarms/alarms.ts'
 import type { CloudContext } from '../../platform/context.ts'
 import type { Queries, Tx } from '../../platform/store/database.ts'
 import { schedule, unschedule } from '../../platform/work/queue.ts'
@@ -9,14 +10,15 @@ import {
   workOf,
   type Answer,
   type Change,
+  type Operation,
 } from '../money/operations.ts'
 import { publishRefund } from '../orders/move-order.ts'
-import { lockOrder, lockOrderAgain, type OrderRow } from '../orders/order-rows.ts'
+import { lockOrder, lockOrderAgain, ownerOfMoney, type OrderRow } from '../orders/order-rows.ts'
 import type { RefundRow } from '../orders/payment-status.ts'
 import type { ProcessorRefund } from '../processors/processor.ts'
 import type { MoneyServices } from '../services.ts'
 import { isByProcessor, isDue } from './owed.ts'
-import { auditRefund, EXTERNAL_REFUNDS, refreshRefunds } from './refunds.ts'
+import { auditRefund, EXTERNAL_REFUNDS, refreshRefunds, refundStuckAt } from './refunds.ts'
 import { refundLate, refundOwed } from './undelivered.ts'
 
 const findRefund = (q: Queries, id: number): Promise<RefundRow | undefined> =>
@@ -27,7 +29,10 @@ interface RefundOfOrder {
   refund: RefundRow
 }
 
-/** Refunds a card payment. A refund that succeeded may fail later: the card's bank returns the money. */
+/**
+ * Refunds a card payment. A refund that succeeded may fail later: the card's bank returns the money. A refund without a
+ * final answer is never cancelled: an alarm reports it, and the service continues to ask.
+ */
 export const refunds = new MoneyOperations<RefundRow, RefundOfOrder>({
   name: 'refund',
   find: findRefund,
@@ -50,6 +55,8 @@ export const refunds = new MoneyOperations<RefundRow, RefundOfOrder>({
     return refund && { order, refund }
   },
   apply: applyRefund,
+  // Earlier versions stored no limit.
+  giveUpAt: (context, { started_at }) => refundStuckAt(context, started_at),
   async rest({ context }, { state, subject }) {
     if (state === 'failed') await context.db.transact((tx) => replaceRefused(tx, context, subject))
   },
@@ -65,8 +72,12 @@ export const refundAnswer = ({ ref, status, failureReason }: ProcessorRefund): A
 async function applyRefund(
   tx: Tx,
   context: CloudContext,
-  { subject: { order, refund }, operation: { state, reason } }: Change<RefundOfOrder, never>,
+  { subject, operation, before }: Change<RefundOfOrder, never>,
 ): Promise<void> {
+  const { order, refund } = subject
+  const { state, reason } = operation
+  if (operation.given_up_at !== null || before.given_up_at !== null)
+    await reportStuck(tx, context, subject, operation)
   if (state !== 'succeeded' && state !== 'failed') return
   const { runtime, settings, log } = context
   const { id, order_id: orderId, amount } = refund
@@ -88,6 +99,46 @@ async function applyRefund(
     log.error({ refundId: id, orderId, amount, why: reason }, 'the processor refused a refund')
   } else await publishRefund(tx, context, order, refund)
   await refreshRefunds(tx, context, order)
+}
+
+/** Refunds that the processor has neither made nor refused in time, oldest first, for operators. */
+export const stuckRefunds = (q: Queries) =>
+  q
+    .selectFrom('money_operations as o')
+    .innerJoin('refunds as r', 'r.id', 'o.subject')
+    .select([
+      'r.id',
+      'r.order_id',
+      'r.payment_id',
+      'o.processor',
+      'o.processor_ref',
+      'r.amount',
+      'o.given_up_at as stuck_at',
+    ])
+    .where('o.kind', '=', 'refund')
+    .where('o.given_up_at', 'is not', null)
+    .orderBy('r.id')
+
+/** Raises or clears the alarm of a stuck refund. The alarm belongs to the owner of the money. */
+async function reportStuck(
+  tx: Tx,
+  context: CloudContext,
+  { order, refund }: RefundOfOrder,
+  { processor, processor_ref, given_up_at: since }: Operation,
+): Promise<void> {
+  const { id, order_id, payment_id, amount } = refund
+  const incident = { hubId: order.hub_id, kind: 'payment_stuck', subject: `refund ${id}` } as const
+  if (since === null) return clearAlarm(tx, context, incident)
+  await raiseAlarm(tx, context, {
+    ...incident,
+    soldBy: ownerOfMoney(order, refund),
+    what: 'has no final result at its processor, and its customer waits for the money',
+    detail: `order ${order_id}`,
+    details: { refund_id: id, order_id, payment_id, processor, processor_ref, amount },
+    since,
+    // The processor's id may become known later.
+    refreshes: true,
+  })
 }
 
 async function newestRefund(tx: Tx, orderId: number): Promise<number> {

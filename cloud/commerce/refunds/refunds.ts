@@ -19,6 +19,10 @@ import { EXTERNAL, WALLET } from '../processors/processor.ts'
 /** The actor of refunds that the service starts without a request. */
 export const SERVICE = 'service'
 
+/** When a refund that the processor is asked for from `startedAt` is reported as stuck (milliseconds since the Unix epoch). */
+export const refundStuckAt = ({ settings }: CloudContext, startedAt: number): number =>
+  startedAt + settings.refundStuckMs
+
 /** Due work of a payment with a failed refund: the processor may have refunded it already, without these books. */
 export const EXTERNAL_REFUNDS = 'refund.external'
 
@@ -169,6 +173,7 @@ export async function insertRefunds(
       kind: 'refund' as const,
       subject: id,
       processor: payment.processor,
+      give_up_at: refundStuckAt(context, now),
       started_at: now,
     }))
   const runsAtOnce = refunds.some((refund) => refund.runsAtOnce)

@@ -125,9 +125,8 @@ function Problems({ alarms, fleet }: { alarms: readonly Alarm[]; fleet: readonly
 
 /** An open alarm with its remedy. */
 export function Problem({ alarm, hub }: { alarm: Alarm; hub?: string | undefined }): JSX.Element {
-  const { id, hub_id, severity, subject, message, remedy, raised_at, acknowledged_at, acknowledged_by } =
-    alarm
-  const orderId = /^order (\d+)$/.exec(subject ?? '')?.[1]
+  const { id, hub_id, severity, message, remedy, raised_at, acknowledged_at, acknowledged_by } = alarm
+  const orderId = orderOf(alarm)
   const looks = severityLooks[severity]
   const nameOf = useActorName()
   return (
@@ -169,6 +168,12 @@ export function Problem({ alarm, hub }: { alarm: Alarm; hub?: string | undefined
       </p>
     </li>
   )
+}
+
+/** The number of the order that an alarm is about. The alarm of a stuck refund has it in its details. */
+function orderOf({ subject, details }: Alarm): string | undefined {
+  const id = subject?.startsWith('refund ') ? details['order_id'] : undefined
+  return typeof id === 'number' ? String(id) : /^order (\d+)$/.exec(subject ?? '')?.[1]
 }
 
 interface HubsProps {

@@ -163,13 +163,14 @@ const moneyLimits = limits('Payments', {
   processorCheckBatch: few(100, 'Number of payments, refunds or disputes that one such request reads.'),
   paymentCheckMs: days('PAYMENT_CHECK_DAYS', 1, 'Time after a payment for which it is compared again.'),
   refundCheckMs: days('REFUND_CHECK_DAYS', 3, 'Time after a refund for which it is compared again.'),
-  disputeCheckMs: days(
-    'DISPUTE_CHECK_DAYS',
-    180,
-    'Time after the start of a dispute for which it is compared.',
-  ),
+  disputeCheckMs: days('DISPUTE_CHECK_DAYS', 180, 'Time after a dispute starts for which it is compared.'),
   refundRetryMs: ms(HOUR, 'Pause before a rejected refund is tried again. It doubles with each try.'),
   refundRetries: within(0, 20)(6, 'Number of further tries of a rejected refund.'),
+  /**
+   * Time without a final answer after which a refund is reported as stuck. Banks take up to ten working days for some
+   * pending refunds, which are two weeks. The service never cancels a refund, so no operator needs another value.
+   */
+  refundStuckMs: 14 * DAY,
   ...prefixed('WALLET', {
     depositMinCents: cents(100, 'Minimum of one wallet deposit in cents.'),
     depositMaxCents: cents(50_000, 'Maximum of one wallet deposit in cents.'),

@@ -116,7 +116,11 @@ export const openSandboxBank: OpenBank = ({ context, checkpoint }) => {
     // The customer confirms it.
     approve: () => Promise.resolve(),
     async arrive() {
-      await q.updateTable('sandbox_refunds').set({ status: 'succeeded' }).execute()
+      await q
+        .updateTable('sandbox_refunds')
+        .set({ status: 'succeeded' })
+        .where('status', '=', 'pending')
+        .execute()
     },
     async returnRefund(ref) {
       const { intent_id, amount } = await q
@@ -200,7 +204,8 @@ export const openStripeBank =
       },
       approve: (ref) => Promise.resolve(books.succeed(books.intent(ref))),
       arrive() {
-        for (const refund of books.refunds.values()) refund.status = 'succeeded'
+        for (const refund of books.refunds.values())
+          if (refund.status === 'pending') refund.status = 'succeeded'
         return Promise.resolve()
       },
       returnRefund(ref) {

@@ -27,7 +27,10 @@ export const moneyTables = {
     client_secret: text.nullable,
     /** The issuer's decline code. */
     reason: text.nullable,
-    /** When the service cancels an unfinished operation. Null: never. */
+    /**
+     * When the service cancels an unfinished operation, or reports an unfinished refund. Null: never. Older refunds have
+     * null, and are reported all the same.
+     */
     give_up_at: instant.nullable,
     /** Since when nothing waits for the operation, although the processor has given no final answer. */
     given_up_at: instant.nullable,

@@ -130,6 +130,31 @@ onEachDatabase('a change of the card processor', (open) => {
     expect(entry).toEqual({ status: 'canceled' })
   })
 
+  test('a stuck refund of a former processor is listed for an operator, and a record of its payment ends its alarm', async () => {
+    const shop = await openShop(await open())
+    const { id } = await shop.paidOrder({ 1: 1 })
+    await shop.report({ kind: 'order.failed', order_id: id, reason: 'jam', bins: [], lines: [] })
+    const processor = { ...shop.services.processor, name: 'stripe' } as CardProcessor
+    const services = { ...shop.services, processor }
+    const work = new WorkRunner(shop.context, commerceWork(services))
+    for (let day = 0; day < 16; day += 1) {
+      shop.clock.advance(24 * HOUR)
+      await work.drain()
+    }
+    const { stuck, settle } = commandsOf(shop)
+    const [refund] = await shop.refunds(id)
+    expect(await stuck()).toMatchObject([
+      { id: `refund-${refund!.id}`, order_id: id, payment_id: 1, processor: 'sandbox', amount: 271 },
+    ])
+    await expect(settle(`refund-${refund!.id}`)).rejects.toThrow('ends with its result at the processor')
+    const alarms = shop.context.db.kysely.selectFrom('alarms').select('kind').where('cleared_at', 'is', null)
+    expect(await alarms.execute()).toEqual([{ kind: 'payment_stuck' }])
+    const paid = { ids: [refund!.id], amount: 271, reason: 'cash', actor: 'owner' }
+    await shop.context.db.transact((tx) => settleRefunds(tx, services, id, paid))
+    expect([await stuck(), await alarms.execute()]).toEqual([[], []])
+    expect((await shop.order(id)).payment_status).toBe('refunded')
+  })
+
   test('a refund at the former processor can be recorded as paid by a person, and the processor is not asked again', async () => {
     const shop = await openShop(await open())
     const { id } = await shop.paidOrder({ 1: 1 })
