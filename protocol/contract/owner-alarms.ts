@@ -36,7 +36,7 @@ export const Alarm = z
       .string()
       .nullable()
       .describe(
-        'Part that the alarm is about, such as `bin 3`, `row 2/1/4`, `fridge 1`, `order 9990`, `we_…`; null if it is about the hub as a whole.',
+        'Part that the alarm is about, such as `bin 3`, `row 2/1/4`, `fridge 1`, `order 9990`, `refund 7`, `we_…`; null if it is about the hub as a whole.',
       ),
     message: z.string().describe('Problem as a sentence.'),
     remedy: z.string().describe('Remedy as a sentence: what a person does about the problem.'),

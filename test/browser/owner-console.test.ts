@@ -119,6 +119,28 @@ describe('the owner’s console', () => {
   )
 
   browserTest(
+    'an owner goes from the alarm of a stuck refund to its order',
+    async () => {
+      const { shop } = served.at
+      await shop.hear()
+      const { settings } = shop.context
+      const { refundStuckMs } = settings
+      settings.refundStuckMs = 1
+      const { id: order } = await shop.paidOrder({ 1: 1 }, 'pm_card_pendingRefund')
+      await served.at.owner('POST', `orders/${order}/refund`, { amount: 100 })
+      shop.clock.advance(settings.paymentRecheckMs)
+      await shop.work.drain()
+      settings.refundStuckMs = refundStuckMs
+      const page = await signIn('Owner')
+      const problem = page.locator('[data-alarm="payment_stuck"]')
+      await problem.getByText(`its customer waits for the money (order ${order})`).first().waitFor()
+      await problem.getByRole('link', { name: `Order ${order}` }).click()
+      await page.waitForURL(`**/orders/${order}`)
+    },
+    TEST_MS,
+  )
+
+  browserTest(
     'amounts have their currency, and a page reads the list of hubs once and the sales of a day once for all hubs',
     async () => {
       const { shop } = served.at

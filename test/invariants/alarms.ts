@@ -3,7 +3,7 @@ import type { Evidence, Violation } from './evidence.ts'
 
 /**
  * I14: each alarm of a hub and each operation with unknown outcome is an open alarm at the cloud. An alarm
- * that is open at the cloud also holds at the hub, or is about to end.
+ * that is open at the cloud also holds at the hub, or is about to end. The alarm of a stuck refund ends with the refund.
  */
 export function openProblemsAreAlarms({ hub, cloud, lost = new Set() }: Evidence): Violation[] {
   const violations: Violation[] = []
@@ -25,6 +25,9 @@ export function openProblemsAreAlarms({ hub, cloud, lost = new Set() }: Evidence
     if (!raised.has(name) && quiet_since === null && !lost.has(name))
       say(`${name} is over, and people are not told`)
   }
+  for (const { id, status } of cloud.refunds)
+    if (status !== 'pending' && open.get(`payment_stuck refund ${id}`)?.quiet_since === null)
+      say(`refund ${id} is ${status}, and people are not told`)
   const names = cloud.alarms.filter(({ cleared_at }) => cleared_at === null)
   if (open.size < names.length) say('an incident has two open alarms')
   return violations

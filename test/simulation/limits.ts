@@ -21,6 +21,7 @@ const simulatedRules: CloudSettings = {
   externalClaimMs: MINUTE,
   refundRetryMs: 2 * MINUTE,
   refundRetries: 2,
+  refundStuckMs: MINUTE,
   processorCheckMs: 5 * MINUTE,
 }
 
