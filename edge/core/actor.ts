@@ -17,6 +17,7 @@ import { noteFridgeDoors, watchFridges } from './fridges.ts'
 import { reportStates } from './states.ts'
 import { earliest, firstOf, wait, type Step, type Wait } from './step.ts'
 import { blockedRows, type BlockedRows } from './blocked-rows.ts'
+import { waitAgain } from './wanted-units.ts'
 
 /**
  * The hub's core as an actor. It handles one event at a time, in one transaction with all steps that follow
@@ -240,7 +241,7 @@ function carryOut(context: Context, step: Step): void {
       return dispenseUnit(context, step)
     case 'elsewhere': {
       const { orderId: order_id, lineId: line_id, unit } = step
-      return orders.setUnit({ order_id, line_id, unit }, 'waiting', null)
+      return waitAgain(context.state, { order_id, line_id, unit })
     }
     case 'short': {
       const { orderId: order_id, lineId: line_id, unit } = step

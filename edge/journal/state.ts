@@ -156,6 +156,11 @@ class Orders extends Rows<typeof tables.orders> {
     this.#changeLine(id, line_id, ({ known_dropped }) => ({ known_dropped: known_dropped + 1 }))
   }
 
+  /** Stores the wanted units of a line. The fewest count, because older reports may arrive later. */
+  want(id: string, line_id: number, units: number): void {
+    this.#changeLine(id, line_id, ({ wanted = units }) => ({ wanted: Math.min(wanted, units) }))
+  }
+
   /** Deletes ended orders except the newest `kept`. */
   prune(kept: number): void {
     const newest = this.value('max(number)', '') ?? 0

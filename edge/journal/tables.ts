@@ -119,6 +119,8 @@ export interface OrderLine {
   readonly product_id: number
   /** For a recovered order: dropped units that the cloud knows. */
   readonly known_dropped: number
+  /** The units that are not refunded; absent if all are wanted. It never increases. */
+  readonly wanted?: number
   /** One unit for each item. */
   readonly units: readonly Unit[]
 }

@@ -228,11 +228,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'I12',
     'a hub is not informed of a refunded line',
-    patch(
-      'edge/core/orders/orders.ts',
-      "for (const unit of surplus) orders.setUnit(unit, 'short', null)",
-      '',
-    ),
+    patch('edge/core/wanted-units.ts', "for (const unit of surplus) orders.setUnit(unit, 'short', null)", ''),
   ),
   mutant(
     'I13',
@@ -346,7 +342,7 @@ export const knownSeeds: Readonly<Record<string, number>> = {
   'overdue orders are not processed': 7,
   'the cloud ignores reports of blocked rows': 4,
   'a hub does not report blocked rows': 3,
-  'a hub is not informed of a refunded line': 38,
+  'a hub is not informed of a refunded line': 21,
   'integrators receive no status changes': 1,
   'a refund is published when it is requested and when it is done': 2,
   'a hub reports only the ends of alarms': 2,

@@ -9,6 +9,7 @@ import { placeOf } from '../layout.ts'
 import { reportUnknown, settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
 import { clearRow, noteRowFailed } from '../blocked-rows.ts'
+import { waitAgain } from '../wanted-units.ts'
 import { doubtOfDrops, reportDoubt, TOO_MANY_DROPS } from './drop-count.ts'
 import { judge, resolve } from './reconciliation.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
@@ -81,7 +82,7 @@ function endAsNothing(context: Context, operation: OperationRow, why: string): v
   const end = { state: 'nothing', why, moved: false, drops: 0, ms: 0, ended_at: context.cloud.now() } as const
   context.state.operations.end(operation.id, end)
   const unit = unitOf(context, operation)
-  if (unit?.state === 'running') context.state.orders.setUnit(unit, 'waiting', null)
+  if (unit?.state === 'running') waitAgain(context.state, unit)
   finishCommandOf(context, operation)
 }
 

@@ -14,13 +14,14 @@ import { cabinetsAjar } from '../doors/doors.ts'
 import { cabinetDevice, placeOf } from '../layout.ts'
 import { unprovenFridges } from '../fridges.ts'
 import { cabinetsOf, closedCabinets, type Block, type BlockedRows } from '../blocked-rows.ts'
+import { lacksUnits } from '../wanted-units.ts'
 
 export interface UnitView {
   lineId: number
   unit: number
   state: UnitState
   bin: number | null
-  /** The facing that would dispense the unit now; only for waiting and doubtful units. */
+  /** The facing that would dispense the unit now; only for waiting units, and for doubtful units of a line that lacks units. */
   choice: FacingChoice | undefined
 }
 
@@ -133,11 +134,11 @@ function viewOrder(context: Context, order: OrderRow, now: Now): OrderView {
 }
 
 function viewUnit(context: Context, order: OrderRow, unit: UnitRow, now: Now): UnitView {
-  const product = order.lines.find((line) => line.line_id === unit.line_id)?.product_id
+  const line = order.lines.find((each) => each.line_id === unit.line_id)
   let choice: FacingChoice | undefined
-  const isWanted = unit.state === 'waiting' || unit.state === 'doubtful'
-  if (isWanted && product !== undefined && choosing.has(order.phase)) {
-    const { facings, first } = viewProduct(context, product, now)
+  const isWanted = unit.state === 'waiting' || (unit.state === 'doubtful' && line && lacksUnits(line))
+  if (isWanted && line && choosing.has(order.phase)) {
+    const { facings, first } = viewProduct(context, line.product_id, now)
     const attempts = attemptsOf(context, unit)
     choice = attempts.length === 0 ? first : chooseFacing(facings, attempts, context.settings)
   }

@@ -10,6 +10,7 @@ import { cabinetDevice } from '../layout.ts'
 import { intend, isNotable } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
 import type { Step } from '../step.ts'
+import { limitLine } from '../wanted-units.ts'
 
 /** The life of an order: each function journals one change and reports it, in the current transaction. */
 
@@ -70,21 +71,9 @@ export function cancelOrder(context: Context, orderId: string): CommandReason | 
  * Reduces an order: surplus units whose dispensing has not started stay on the shelf. Counts are absolute, so
  * repeating the call changes nothing. Returns false if the order is unknown.
  */
-export function reduceOrder(
-  { state: { orders } }: Context,
-  orderId: string,
-  lines: readonly WantedLine[],
-): boolean {
-  if (!orders.find(orderId)) return false
-  const units = orders.units(orderId)
-  for (const { line_id, wanted } of lines) {
-    const left = units.filter((unit) => unit.line_id === line_id && unit.state !== 'short')
-    const surplus = left
-      .toReversed()
-      .filter((unit) => unit.state === 'waiting')
-      .slice(0, Math.max(0, left.length - wanted))
-    for (const unit of surplus) orders.setUnit(unit, 'short', null)
-  }
+export function reduceOrder({ state }: Context, orderId: string, lines: readonly WantedLine[]): boolean {
+  if (!state.orders.find(orderId)) return false
+  for (const { line_id, wanted } of lines) limitLine(state, orderId, line_id, wanted)
   return true
 }
 
