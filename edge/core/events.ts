@@ -10,6 +10,8 @@ import { applyConfig } from './fridges.ts'
 import { numberOf } from './layout.ts'
 import { setAlarm } from './ledger.ts'
 import { loseFirmware, meetFirmware, noteFirmware, noteFirmwareAnswer } from './firmware.ts'
+import { doubtedInto } from './operations/drop-count.ts'
+import { ask } from './operations/intend.ts'
 import { applyOutcome, applyRefusal } from './operations/outcomes.ts'
 import { acceptOrder, isOwn, reduceOrder, withdrawOrder } from './orders/orders.ts'
 import { endRecovery, importListed, meetController, noteDeviceOf } from './recovery/controllers.ts'
@@ -88,10 +90,15 @@ function noteValues(context: Context, event: DeviceEvent): void {
   const isMoved = state.operations
     .open()
     .some((operation) => operation.device === device || (bin !== undefined && operation.bin === bin))
+  const isFilled = bin !== undefined && event.occupied === true && devices.bin(bin).occupied !== true
   devices.note(event, isMoved)
+  const doubted = isFilled ? doubtedInto(context, bin) : []
   const isUnknown = bin !== undefined && state.operations.unknown().some((each) => each.device === device)
-  if (!isUnknown) return void handle(() => {})
-  handleUnrepeated(() => settleMotionBySensor(context, device), `settle ${device}`)
+  if (!isUnknown && doubted.length === 0) return void handle(() => {})
+  handleUnrepeated(() => {
+    settleMotionBySensor(context, device)
+    for (const operation of doubted) ask(context, operation)
+  }, `settle ${device}`)
 }
 
 /**

@@ -10,7 +10,7 @@ import { reportUnknown, settleOperation } from '../ledger.ts'
 import { bookDrop } from '../stock.ts'
 import { clearRow, noteRowFailed } from '../blocked-rows.ts'
 import { waitAgain } from '../wanted-units.ts'
-import { doubtOfDrops, reportDoubt, TOO_MANY_DROPS } from './drop-count.ts'
+import { doubtOfDrops, endDoubt, reportDoubt, TOO_MANY_DROPS } from './drop-count.ts'
 import { judge, resolve } from './reconciliation.ts'
 import type { CommandReason } from '../../../protocol/mqtt/command.ts'
 
@@ -103,6 +103,7 @@ function book(context: Context, operation: OperationRow, end: OperationEnd): voi
     settleOperation(context, operation, { end, by: 'sensor', happened: true })
   else state.operations.end(operation.id, end)
   devices.endRest(operation.device)
+  endDoubt(context, operation)
   const location = placeOf(operation)
   if (location) clearRow(context, location)
   if (delivers) {

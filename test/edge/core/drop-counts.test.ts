@@ -127,3 +127,44 @@ test('a count in a controller’s memory that no row can hold makes no stock neg
   expect(bench.core.unknownOperations()).toMatchObject([{ location: { cabinet: 1, shelf: 1, row: 3 } }])
   expect(alarmsOf(bench, 'unexpected_drop')).toHaveLength(1)
 })
+
+test.each([1, 3])(
+  'two units that fell in one turn are believed if their bin reports them after the result (product %i)',
+  (product) => {
+    const bench = TestHub.ready()
+    bench.fault('double_drop', 'cabinet-1')
+    const { controllerEvents } = bench.core
+    const onDevice = controllerEvents.onDevice.bind(controllerEvents)
+    controllerEvents.onDevice = (controller, event) => {
+      if (event.occupied === true) bench.clock.after(3000, () => onDevice(controller, event))
+      else onDevice(controller, event)
+    }
+    bench.queue(1, { [product]: 1 })
+    bench.runUntil(() => settled(bench))
+    expect(bench.phase(1)).toBe('ready')
+    expect(bench.dispenses()).toHaveLength(1)
+    expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1, doubtful: 0 }])
+    expect(bench.entries('stock.dropped')).toMatchObject([{ delta: -2, delivered: 1 }])
+    expect(bench.stockErrors()).toEqual([])
+    expect(bench.core.unknownOperations()).toEqual([])
+    expect(bench.core.alarms()).toEqual([])
+  },
+)
+
+test('a count that is not believed stays so if another unit falls into the bin', () => {
+  const bench = TestHub.ready()
+  const fault = bench.fault('empty_turn', 'cabinet-1')
+  bench.queue(1, { 3: 1, 2: 1 })
+  bench.runUntil(() => bench.dispenses().length > 0)
+  report(bench, 3)
+  bench.room.faults.clear(fault)
+  bench.runUntil(() => bench.dispenses().length > 1)
+  bench.run(3000)
+  report(bench, 3)
+  bench.runUntil(() => settled(bench))
+  expect(bench.entries('order.ready')[0]?.lines).toMatchObject([
+    { dropped: 0, doubtful: 1 },
+    { dropped: 1, doubtful: 0 },
+  ])
+  expect(bench.stockErrors()).toEqual([])
+})
