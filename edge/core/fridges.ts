@@ -1,7 +1,7 @@
 import { fridgeDoor, fridgeSides } from '../../protocol/model/hardware.ts'
 import { fridgeSubject } from '../../protocol/model/subject.ts'
 import type { HubConfig } from '../../protocol/mqtt/cloud-entries.ts'
-import type { FridgeRow } from '../journal/tables.ts'
+import { LONG_AGO, type FridgeRow } from '../journal/tables.ts'
 import { isUsable, type Context } from './context.ts'
 import { unknownFridge, type FridgeState } from './devices.ts'
 import { fridgeDevice } from './layout.ts'
@@ -191,6 +191,20 @@ function lastColdAt(
  */
 const hasColdGap = ({ provenAt, meter: { run } }: FridgeState, healthShutoffMs: number): boolean =>
   provenAt !== undefined && run !== undefined && run.since - provenAt >= healthShutoffMs
+
+/**
+ * The former journal of this hub was lost. It may have contained a shutoff, so the hub sells nothing from a fridge until
+ * readings prove that it is cold. A proof of this process stays.
+ */
+export function loseProofs({ layout, devices, state }: Context): void {
+  for (const { number } of layout.fridges) {
+    const memory = devices.fridge(number)
+    if (memory.provenAt !== undefined) continue
+    memory.isInherited = true
+    const shutoff_at = state.fridges.find(number)?.shutoff_at ?? null
+    state.fridges.put({ number, warm_since: LONG_AGO, read_at: LONG_AGO, shutoff_at })
+  }
+}
 
 const proofRules = ({ settings }: Context) => ({
   ...settings.proof,

@@ -4,10 +4,7 @@ import { isThere } from '../is-there.ts'
 import { Sqlite } from './sqlite-driver.ts'
 import { storageReasonOf } from './storage-error.ts'
 import { openStore } from './store.ts'
-import type { FridgeRow } from './tables.ts'
-
-/** Before any time that a clock can show: a board without a battery may begin in 1970. */
-const LONG_AGO = -8.64e15
+import { LONG_AGO, type FridgeRow } from './tables.ts'
 
 export interface CarryOverOptions {
   /** The new journal, and the hub that owns it. */

@@ -203,6 +203,9 @@ export const fridges = table({
 })
 export type FridgeRow = RowOf<typeof fridges>
 
+/** Before any time that a clock can show: a board without a battery may begin in 1970. */
+export const LONG_AGO = -8.64e15
+
 type WithoutSince<S> = S extends State ? Omit<S, 'since'> : never
 /** The state of a row, bin, cabinet or fridge, without its start time. */
 export type Condition = WithoutSince<State>

@@ -3,6 +3,7 @@ import type { ControllerIdentity, StoredOperation } from '../../hardware/control
 import type { ControllerRow } from '../../journal/tables.ts'
 import { abandonCommands } from '../command-results.ts'
 import type { Context } from '../context.ts'
+import { loseProofs } from '../fridges.ts'
 import { isAlarmRaised, reportIncident, setAlarm } from '../ledger.ts'
 import { ask } from '../operations/intend.ts'
 import {
@@ -66,6 +67,7 @@ function noteLost(context: Context): void {
   const detail = 'what was not reported to the cloud is known by the controllers alone'
   context.log.warn({}, `the journal of this hub was lost, and the hub starts a new one: ${detail}`)
   setAlarm(context, 'journal_lost', HUB_SUBJECT, true, detail)
+  loseProofs(context)
 }
 
 /**

@@ -125,3 +125,44 @@ describe('after hours without power, while the cloud has not sent its time', () 
     expect(told(bench).slice(before)).toEqual(['cabinet silent'])
   })
 })
+
+describe('a hub whose journal was lost', () => {
+  /** The hub has sold before. Its next journal is new, and an order waits. */
+  function lost(meanwhile: (bench: TestHub) => void): TestHub {
+    const bench = TestHub.ready()
+    bench.welcome()
+    bench.run(5 * MINUTE)
+    bench.queue(1, { 4: 1 })
+    bench.runUntil(() => bench.dispenses().length === 1)
+    bench.run(MINUTE)
+    meanwhile(bench)
+    bench.restartOn()
+    bench.welcome()
+    bench.apply(bench.snapshot())
+    bench.queue(2, { 4: 1 }, { start_by: bench.core.cloudNow() + 60 * MINUTE })
+    return bench
+  }
+
+  test('sells nothing of a fridge that was shut off before, also after a restart', () => {
+    const bench = lost((bench) => {
+      warm(bench)
+      bench.run(31 * MINUTE)
+      expect(status(bench)).toMatchObject({ shutoff: true })
+    })
+    bench.run(20_000)
+    bench.restart()
+    bench.welcome()
+    bench.run(4 * MINUTE)
+    expect(bench.dispenses()).toHaveLength(1)
+    expect(status(bench)).toMatchObject({ shutoff: true })
+  })
+
+  test('sells the goods of a fridge that proves to be cold', () => {
+    const bench = lost(() => {})
+    bench.run(30_000)
+    expect(bench.dispenses()).toHaveLength(1)
+    bench.run(MINUTE)
+    expect(bench.dispenses()).toHaveLength(2)
+    expect(status(bench)).toMatchObject({ shutoff: false })
+  })
+})
