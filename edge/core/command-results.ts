@@ -22,11 +22,10 @@ export function finishCommandOf(context: Context, operation: OperationRow): void
   if (end) finishCommand(context, command.id, end)
 }
 
-/** Ends commands that an earlier process started without any operation. Controllers report the end of the others. */
-export function endInterrupted(context: Context): void {
-  const { state } = context
-  for (const command of state.commands.open())
-    if (state.operations.ofCommand(command.id).length === 0) finishCommand(context, command.id, interrupted)
+/** Ends open commands of an earlier process that have no operation. Controllers report the end of the others. */
+export function endInterrupted(context: Context, former: readonly CommandRow[]): void {
+  for (const { id } of former)
+    if (context.state.operations.ofCommand(id).length === 0) finishCommand(context, id, interrupted)
 }
 
 /** Ends every open command: another store started them, or this store forgets its operations. */

@@ -64,15 +64,7 @@ export function createCore(options: CoreOptions): HubCore {
       doors.start()
       stopHousekeeping = startHousekeeping(context)
       stopChecks = every(context.runtime.clock, context.settings.runningCheckMs, () => context.running.ms())
-      actor.handle(() => {
-        noteStart(context)
-        askForConfig(context)
-        checkUpdates(context)
-        giveUpMoved(context)
-        endInterrupted(context)
-        endAlarmsOfAbsent(context)
-        reportAbsent(context)
-      })
+      startWork(context)
       controllers.start()
     },
     stop() {
@@ -114,6 +106,20 @@ export function createCore(options: CoreOptions): HubCore {
     acceptance,
   }
   return options.isOnTrial ? refusingOnTrial(core, options.isOnTrial) : core
+}
+
+/** The first event of a process. On a full disk it waits for space. */
+function startWork(context: Context): void {
+  const former = context.state.commands.open()
+  context.handleUnrepeated(() => {
+    noteStart(context)
+    askForConfig(context)
+    checkUpdates(context)
+    giveUpMoved(context)
+    endInterrupted(context, former)
+    endAlarmsOfAbsent(context)
+    reportAbsent(context)
+  })
 }
 
 /** Actions of people at the hub, and the data of the hub's page. */

@@ -373,3 +373,19 @@ function identityOf(bench: TestHub) {
     owner: { hub: bench.hardware.hubId, ctl: 'vending', store },
   }
 }
+
+test('a start on a full disk is noted once there is space: it counts as a crash, and ends the commands of the former process', () => {
+  const bench = TestHub.ready()
+  const { id } = bench.command({ name: 'reconnect_bin', bin: 1 })
+  const { restarts } = bench.core.life()
+  fill(bench)
+  bench.restart()
+  const reconnect = bench.command({ name: 'reconnect_bin', bin: 2 })
+  bench.run(2 * MINUTE)
+  expect(bench.core.life().restarts).toBe(restarts)
+  relieve(bench)
+  bench.run(2 * MINUTE)
+  expect(bench.core.life().restarts).toBe(restarts + 1)
+  expect(bench.entries('command.finished')).toMatchObject([{ command_id: id, outcome: 'unknown' }])
+  expect(reconnect.results).toMatchObject([{ outcome: 'refused' }])
+})
