@@ -99,12 +99,12 @@ export function countByPerson(
   const problem = countProblem(units, layout.depthOf(location))
   if (problem !== undefined) return invalidQuantity(problem)
   const countedAt = cloud.now() - ageMs
-  if (ageMs > 0 && state.stock.isCountedAfter(location, countedAt))
+  if (ageMs > 0 && state.stock.isReplacedAfter(location, countedAt))
     return { ok: false, reason: 'not_now', why: 'Somebody has counted this row since then. Count it again.' }
   const moved = ageMs > 0 ? state.stock.movedSince(facing.product_id, countedAt, location) : 0
   const [before, after] = [facing.quantity, Math.max(0, units + moved)]
   return book(context, 'count_row', rowSubject(location), { by, before, after }, () =>
-    countFacing(context, facing, after, id),
+    countFacing(context, facing, after, { id, at: countedAt }),
   )
 }
 

@@ -12,15 +12,15 @@ import { isAt, placeOf } from './layout.ts'
 
 const locationOf = ({ cabinet, shelf, row }: Location): Location => ({ cabinet, shelf, row })
 
-/** Books a change of a facing's stock; returns the fields that all its reports share. */
+/** Books a change of a facing's stock, by default of now; returns the fields that all its reports share. */
 function change(
   { state, cloud }: Context,
   facing: FacingRow,
-  change: Pick<StockChange, 'kind' | 'delta' | 'causeId'>,
+  { at = cloud.now(), ...change }: Pick<StockChange, 'kind' | 'delta' | 'causeId'> & { at?: number },
 ) {
   const { delta } = change
   const location = locationOf(facing)
-  const after = state.stock.change({ ...change, location, at: cloud.now() })
+  const after = state.stock.change({ ...change, location, at })
   return { product_id: facing.product_id, location, delta, quantity: after?.quantity ?? 0 }
 }
 
@@ -103,11 +103,11 @@ export const countedFacings = ({ state }: Context, { product_id, location }: Sto
 
 /**
  * Applies a count of a product, in one row or all its rows: the stock becomes the count plus the changes
- * since then.
+ * since then. The stock of a row that was counted later stays.
  */
 export function applyCount(context: Context, count: StockCount): void {
   const { state } = context
-  const { product_id, location } = count
+  const { product_id, location, counted_at } = count
   const facings = countedFacings(context, count)
   if (state.stock.isCounted(count.count_id)) return confirmCount(context, count, facings)
   if (facings.length === 0)
@@ -115,19 +115,33 @@ export function applyCount(context: Context, count: StockCount): void {
       'unknown_product',
       `no facing that was counted holds product ${product_id}: the count cannot be applied`,
     )
-  const before = sumOf(facings)
-  const moved = state.stock.movedSince(product_id, count.counted_at, location)
+  const newer = facings.filter((facing) => state.stock.isCountedAfter(facing, counted_at))
+  confirmCount(context, count, newer)
+  // The stock without the newer counts.
+  const held = facings.map((facing) => ({
+    ...facing,
+    quantity: facing.quantity - state.stock.countedSince(facing, counted_at),
+    capacity: context.layout.depthOf(facing),
+  }))
+  const before = sumOf(held)
+  const moved = state.stock.movedSince(product_id, counted_at, location)
   const target = Math.max(0, count.quantity + moved)
-  const mine = (operation: OperationRow): boolean =>
-    operation.action === 'dispense' &&
-    (location === null ? operation.product_id === product_id : isAt(operation, location)) &&
-    operation.intent_at <= count.counted_at
-  settleByCount(context, state.operations.unknown().filter(mine), before - target)
-  const held = facings.map((facing) => ({ ...facing, capacity: context.layout.depthOf(facing) }))
+  const isNewer = (place: Location): boolean =>
+    newer.some((facing) => locationKey(facing) === locationKey(place))
+  const isOfCount = (operation: OperationRow): boolean =>
+    location === null ? operation.product_id === product_id : isAt(operation, location)
+  const unknown = unknownUntil(context, counted_at).filter(
+    (operation) => isOfCount(operation) && !newer.some((facing) => isAt(operation, facing)),
+  )
+  settleByCount(context, unknown, before - target)
   for (const { facing, delta } of spread(held, target - before))
-    bookCount(context, facing, delta, count.count_id)
-  for (const facing of facings) endUnconfirmedOf(context, facing)
+    if (!isNewer(facing)) bookCount(context, facing, { delta, count_id: count.count_id, at: counted_at })
+  for (const facing of facings) if (!isNewer(facing)) endUnconfirmedOf(context, facing, counted_at)
 }
+
+/** The dispenses of unknown outcome that a count of this time can resolve. */
+const unknownUntil = ({ state }: Context, at: number): OperationRow[] =>
+  state.operations.unknown().filter(({ action, intent_at }) => action === 'dispense' && intent_at <= at)
 
 /** The count is booked already: a cloud that sends it again has lost the report. */
 function confirmCount({ ledger }: Context, { count_id }: StockCount, facings: readonly FacingRow[]): void {
@@ -138,24 +152,26 @@ function confirmCount({ ledger }: Context, { count_id }: StockCount, facings: re
   }
 }
 
-/** A count of one facing by a person at the hub. */
+/** A count of one facing by a person at the hub, at `at` in cloud time. `units` includes the changes since then. */
 export function countFacing(
   context: Context,
   facing: FacingRow,
   units: number,
-  id = uuidv7(context.runtime),
+  { id: count_id = uuidv7(context.runtime), at }: { id?: string | undefined; at: number },
 ): void {
-  const unknown = context.state.operations.unknown().filter((operation) => isAt(operation, facing))
+  const unknown = unknownUntil(context, at).filter((operation) => isAt(operation, facing))
   settleByCount(context, unknown, facing.quantity - units)
-  bookCount(context, facing, units - facing.quantity, id)
-  endUnconfirmedOf(context, facing)
+  bookCount(context, facing, { delta: units - facing.quantity, count_id, at })
+  endUnconfirmedOf(context, facing, at)
 }
 
-/** A person has checked the shelf: an unexplained drop there is accounted for, and the row may be tried again. */
-function endUnconfirmedOf(context: Context, location: Location): void {
-  const { cabinet } = location
-  clearRow(context, location)
-  setAlarm(context, 'unexpected_drop', cabinetSubject(cabinet), false, '')
+/** A person checked the shelf: an earlier unexplained drop is accounted for. The row may be tried again if it has not failed since. */
+function endUnconfirmedOf(context: Context, location: Location, at: number): void {
+  const { state } = context
+  const subject = cabinetSubject(location.cabinet)
+  if ((state.rowFaults.find(location)?.failed_at ?? 0) <= at) clearRow(context, location)
+  if ((state.alarms.find({ code: 'unexpected_drop', subject })?.raised_at ?? 0) <= at)
+    setAlarm(context, 'unexpected_drop', subject, false, '')
 }
 
 /** Books units that a person added at the hub. */
@@ -169,9 +185,28 @@ export function restockFacing(
   context.ledger.report({ kind: 'stock.restocked', ...changed, restock_id })
 }
 
-function bookCount(context: Context, facing: FacingRow, delta: number, count_id: string): void {
-  const changed = change(context, facing, { kind: 'counted', delta, causeId: count_id })
-  context.ledger.report({ kind: 'stock.counted', ...changed, count_id })
+/** `kind`: `moved` if the planogram changes the stock without a count. */
+function bookCount(
+  context: Context,
+  facing: FacingRow,
+  { kind = 'counted', delta, count_id, at }: Counted,
+): void {
+  const booked = { kind, delta, causeId: count_id, at: Math.min(at, context.cloud.now()) }
+  context.ledger.report({ kind: 'stock.counted', ...change(context, facing, booked), count_id })
+}
+
+interface Counted {
+  kind?: 'counted' | 'moved'
+  delta: number
+  count_id: string
+  /** When a person counted, in cloud time. */
+  at: number
+}
+
+/** The planogram moves units to a facing, or away from it. */
+function moveUnits(context: Context, facing: FacingRow, delta: number): void {
+  const { cloud, runtime } = context
+  bookCount(context, facing, { kind: 'moved', delta, count_id: uuidv7(runtime), at: cloud.now() })
 }
 
 /**
@@ -233,7 +268,7 @@ export function applyPlanogram(
   const homeless = new Map<number, number>()
   for (const old of state.stock.facings.all()) {
     if (wanted(old)) continue
-    if (old.quantity !== 0) bookCount(context, old, -old.quantity, uuidv7(context.runtime))
+    if (old.quantity !== 0) moveUnits(context, old, -old.quantity)
     homeless.set(old.product_id, (homeless.get(old.product_id) ?? 0) + old.quantity)
     state.stock.facings.delete(locationOf(old))
   }
@@ -241,6 +276,6 @@ export function applyPlanogram(
     state.stock.putFacing(location, product_id, primary)
   for (const [productId, units] of homeless) {
     const home = state.stock.ofProduct(productId)[0]
-    if (home && units !== 0) bookCount(context, home, units, uuidv7(context.runtime))
+    if (home && units !== 0) moveUnits(context, home, units)
   }
 }

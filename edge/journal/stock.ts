@@ -21,6 +21,7 @@ export interface StockChange {
 export type DropRow = Location & { product_id: number; delta: number; cause_id: string; at: number }
 
 const AT = 'cabinet = ? AND shelf = ? AND row = ?'
+const COUNTED_SINCE = `product_id = ? AND at > ? AND kind = 'counted' AND ${AT}`
 const placeOf = ({ cabinet, shelf, row }: Location): [number, number, number] => [cabinet, shelf, row]
 
 /** The stock of each facing, and the append-only ledger of its changes. The stock is the sum of the ledger (I5). */
@@ -93,9 +94,20 @@ export class Stock {
     return this.#has(`kind IN ('counted', 'restocked') AND cause_id = ?`, causeId)
   }
 
-  /** Whether the location was counted after `at`. */
-  isCountedAfter(location: Location, at: number): boolean {
-    return this.#has(`${AT} AND at > ? AND kind = 'counted'`, ...placeOf(location), at)
+  /** Whether the location was counted, or changed by the planogram, after `at`. */
+  isReplacedAfter(location: Location, at: number): boolean {
+    return this.#has(`${AT} AND at > ? AND kind IN ('counted', 'moved')`, ...placeOf(location), at)
+  }
+
+  /** Whether the facing was counted after `at`. */
+  isCountedAfter(facing: Location & { product_id: number }, at: number): boolean {
+    return this.#has(COUNTED_SINCE, facing.product_id, at, ...placeOf(facing))
+  }
+
+  /** The sum of the changes by counts of the facing after `at`. */
+  countedSince(facing: Location & { product_id: number }, at: number): number {
+    const where = `WHERE ${COUNTED_SINCE}`
+    return this.#ledger.value('sum(delta)', where, facing.product_id, at, ...placeOf(facing)) ?? 0
   }
 
   /** Drops since `since`, oldest first. */

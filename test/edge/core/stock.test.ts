@@ -183,3 +183,81 @@ describe('a count of a product in several rows', () => {
     )
   })
 })
+
+describe('counts that arrive late', () => {
+  const row = { cabinet: 1, shelf: 1, row: 3 }
+  const ofRow = (counted_at: number, quantity: number, id: number): CloudEntry => ({
+    kind: 'stock.count',
+    count: { count_id: uuid(id), product_id: 3, location: row, quantity, counted_at },
+  })
+
+  test('a count at the hub stays if an older count of the cloud arrives later, which is confirmed', () => {
+    const bench = TestHub.ready()
+    const older = bench.core.cloudNow()
+    bench.run(60_000)
+    expect(bench.core.count(row, 5)).toEqual({ ok: true })
+    bench.run(60_000)
+    for (let time = 0; time < 2; time += 1) bench.apply(ofRow(older, 2, 910))
+    expect(bench.stock()['1-1-3']).toBe(5)
+    expect(bench.entries('stock.counted').slice(1)).toMatchObject([
+      { count_id: uuid(910), delta: 0, quantity: 5 },
+      { count_id: uuid(910), delta: 0, quantity: 5 },
+    ])
+    expect(summed(bench)).toMatchObject(bench.stock())
+  })
+
+  test('counts of the cloud apply in the order in which people counted, although they arrive together', () => {
+    const bench = TestHub.ready()
+    const first = bench.core.cloudNow()
+    bench.run(60_000)
+    const second = bench.core.cloudNow()
+    bench.run(60_000)
+    bench.apply(ofRow(first, 2, 911), ofRow(second, 4, 912))
+    expect(bench.stock()['1-1-3']).toBe(4)
+    bench.apply(ofRow(first + 1000, 3, 913))
+    expect(bench.stock()['1-1-3']).toBe(4)
+  })
+
+  test('two late counts from the page apply in the order in which a person counted', () => {
+    const bench = TestHub.ready()
+    bench.run(60_000)
+    expect(bench.core.count(row, 2, { ageMs: 50_000 })).toEqual({ ok: true })
+    expect(bench.core.count(row, 4, { ageMs: 40_000 })).toEqual({ ok: true })
+    expect(bench.stock()['1-1-3']).toBe(4)
+  })
+
+  test('a count of a product leaves the row that a person counted later, and sets its other rows', () => {
+    const bench = TestHub.ready()
+    const older = bench.core.cloudNow()
+    bench.run(60_000)
+    expect(bench.stock()).toMatchObject({ '1-1-1': 3, '2-1-1': 3 })
+    expect(bench.core.count({ cabinet: 1, shelf: 1, row: 1 }, 2)).toEqual({ ok: true })
+    count(bench, 1, 1, older, uuid(914))
+    expect(bench.stock()).toMatchObject({ '1-1-1': 2, '2-1-1': 1 })
+    expect(summed(bench)).toMatchObject(bench.stock())
+  })
+
+  test('a late count from the page resolves no dispense that came after it, and unblocks no row that failed after it', () => {
+    const bench = TestHub.ready()
+    bench.run(60_000)
+    const other = { cabinet: 1, shelf: 1, row: 2 }
+    const blockOf = (): string | null | undefined =>
+      bench.core.stock().find(({ location }) => locationKey(location) === locationKey(other))?.blocked
+    const jam = bench.fault('jam_without_motion', 'cabinet-1')
+    bench.queue(1, { 2: 1 })
+    bench.runUntil(() => bench.phase(1) === 'failed')
+    const reason = blockOf()
+    expect(reason).not.toBeNull()
+    bench.room.faults.clear(jam)
+    bench.fault('missed_drop', 'cabinet-1')
+    bench.queue(2, { 3: 1 })
+    bench.runUntil(() => bench.core.unknownOperations().length > 0)
+    expect(bench.core.count(row, 6, { ageMs: 50_000 })).toEqual({ ok: true })
+    expect(bench.core.count(other, bench.shelf('1-1-2'), { ageMs: 50_000 })).toEqual({ ok: true })
+    expect(bench.core.unknownOperations()).toHaveLength(1)
+    expect(blockOf()).toBe(reason)
+    expect(bench.core.count(row, bench.shelf('1-1-3'))).toEqual({ ok: true })
+    expect(bench.core.unknownOperations()).toEqual([])
+    expect(bench.stockErrors()).toEqual([])
+  })
+})
