@@ -12,12 +12,12 @@ import { newOperationId, refOf, unitOfRef } from '../operations/intend.ts'
 import { giveUpRunning } from '../operations/outcomes.ts'
 import {
   acceptOrder,
-  cancelOrder,
   endOrder,
   isOwn,
   prepareOrder,
   reduceOrder,
   reportPhase,
+  withdrawOrder,
 } from '../orders/orders.ts'
 import { applyCount, applyPlanogram, bookDrop, countedFacings } from '../stock.ts'
 import { reportAcceptance } from '../acceptance/protocol.ts'
@@ -53,19 +53,19 @@ export function applySnapshot(context: Context, snapshot: Snapshot, leaveOut: Le
 }
 
 /**
- * Cancels orders that have not started and that the snapshot does not contain. There are two causes:
+ * Withdraws orders that the snapshot does not contain, whether or not they have started. There are two causes:
  * - The cloud has ended them; the snapshot replaces that entry.
  * - The cloud was restored to a time before their sale, so no customer could collect them.
  */
 function withdrawUnnamed(context: Context, snapshot: Snapshot): void {
   const named = new Set(snapshot.orders.map(({ order }) => order.order_id))
-  for (const { id, order_number, phase } of context.state.orders.unfinished()) {
-    if (phase !== 'queued' || named.has(id)) continue
+  for (const { id, order_number } of context.state.orders.unfinished()) {
+    if (named.has(id)) continue
     context.log.warn(
       { order: id, number: order_number },
-      'the cloud does not know this order: it is cancelled',
+      'the cloud does not know this order: it is withdrawn',
     )
-    cancelOrder(context, id)
+    withdrawOrder(context, id)
   }
 }
 

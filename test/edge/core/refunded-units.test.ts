@@ -78,3 +78,15 @@ test('after a refund of one of two units, an unconfirmed unit is replaced only w
   expect(fallen(bench)).toBe(1)
   expect(bench.entries('order.ready')[0]?.lines).toMatchObject([{ dropped: 1 }])
 })
+
+test('a started order that the cloud has ended is not dispensed further if the snapshot replaces its cancellation', () => {
+  const bench = TestHub.ready()
+  bench.queue(1, { 4: 3 }, { open_when_ready: true })
+  bench.runUntil(() => bench.dispenses().length === 1)
+  bench.apply(bench.snapshot())
+  bench.runUntil(() => settled(bench))
+  bench.run(20_000)
+  expect(bench.dispenses()).toHaveLength(1)
+  expect(bench.entries('order.ready')).toMatchObject([{ lines: [{ dropped: 1 }] }])
+  expect(bench.motions().filter(({ action }) => action === 'open_door')).toEqual([])
+})
