@@ -32,7 +32,7 @@ export interface Entered {
   by?: LocalActor | undefined
   /** UUID of the entry: the hub books it once, even if the page sends it several times. */
   id?: string | undefined
-  /** Milliseconds since the person counted. */
+  /** Milliseconds since the person counted or filled the row. */
   ageMs?: number | undefined
 }
 

@@ -49,6 +49,12 @@ function book(
 
 const invalidQuantity = (why: string): LocalOutcome => ({ ok: false, reason: 'invalid_quantity', why })
 
+const countedSince: LocalOutcome = {
+  ok: false,
+  reason: 'not_now',
+  why: 'Somebody has counted this row since then. Count it again.',
+}
+
 /** A person resolves an operation of unknown outcome. */
 export function settleByPerson(
   context: Context,
@@ -64,21 +70,24 @@ export function settleByPerson(
   )
 }
 
+/** A person filled a row, now or `ageMs` ago. A later count of the row includes the units. */
 export function restockByPerson(
   context: Context,
   location: Location,
   units: number,
-  { by, id }: Entered = {},
+  { by, id, ageMs = 0 }: Entered = {},
 ): LocalOutcome {
-  const { state, layout } = context
+  const { state, layout, cloud } = context
   const facing = state.stock.facings.find(location)
   if (!facing) return no('not_found')
   if (id !== undefined && state.stock.isBooked(id)) return { ok: true }
   const before = facing.quantity
   const problem = restockProblem(units, { quantity: before, capacity: layout.depthOf(location) })
   if (problem !== undefined) return invalidQuantity(problem)
+  const at = cloud.now() - ageMs
+  if (ageMs > 0 && state.stock.isReplacedAfter(location, at)) return countedSince
   return book(context, 'restock_row', rowSubject(location), { by, before, after: before + units }, () =>
-    restockFacing(context, facing, units, id),
+    restockFacing(context, facing, units, { id, at }),
   )
 }
 
@@ -99,8 +108,7 @@ export function countByPerson(
   const problem = countProblem(units, layout.depthOf(location))
   if (problem !== undefined) return invalidQuantity(problem)
   const countedAt = cloud.now() - ageMs
-  if (ageMs > 0 && state.stock.isReplacedAfter(location, countedAt))
-    return { ok: false, reason: 'not_now', why: 'Somebody has counted this row since then. Count it again.' }
+  if (ageMs > 0 && state.stock.isReplacedAfter(location, countedAt)) return countedSince
   const moved = ageMs > 0 ? state.stock.movedSince(facing.product_id, countedAt, location) : 0
   const [before, after] = [facing.quantity, Math.max(0, units + moved)]
   return book(context, 'count_row', rowSubject(location), { by, before, after }, () =>

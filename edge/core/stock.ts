@@ -174,14 +174,14 @@ function endUnconfirmedOf(context: Context, location: Location, at: number): voi
     setAlarm(context, 'unexpected_drop', subject, false, '')
 }
 
-/** Books units that a person added at the hub. */
+/** Books units that a person added at the hub, at `at` in cloud time. */
 export function restockFacing(
   context: Context,
   facing: FacingRow,
   units: number,
-  restock_id = uuidv7(context.runtime),
+  { id: restock_id = uuidv7(context.runtime), at }: { id?: string | undefined; at: number },
 ): void {
-  const changed = change(context, facing, { kind: 'restocked', delta: units, causeId: restock_id })
+  const changed = change(context, facing, { kind: 'restocked', delta: units, causeId: restock_id, at })
   context.ledger.report({ kind: 'stock.restocked', ...changed, restock_id })
 }
 

@@ -25,15 +25,14 @@ const Settle = z.strictObject({ happened: z.boolean() })
 const id = z.uuid().optional()
 /** The hub where a person entered it. A telephone meets several hubs at one address. */
 const hub_id = z.int().optional()
-/** `age_ms`: milliseconds since the person counted. A page without a network sends its counts later. */
-const Count = z.strictObject({
+/** `age_ms`: milliseconds since the person counted or filled the row. A page without a network sends its entries later. */
+const Units = z.strictObject({
   location: Location,
   units,
   id,
   hub_id,
   age_ms: z.int().min(0).max(604_800_000).default(0),
 })
-const Restock = z.strictObject({ location: Location, units, id, hub_id })
 /** `for_ms`: milliseconds for which the door stays unlocked; the hub's own limit also applies. */
 const Unlock = z.strictObject({ for_ms: z.int().min(1000).max(86_400_000).default(30_000) })
 const Hold = z.strictObject({ held: z.boolean() })
@@ -96,14 +95,14 @@ export function actRoutes(app: LocalApp, { hubId, core, log }: ActOptions): void
     return answered(c, { operation: id, happened }, core.settle(id, happened, c.get('actor')))
   })
   app.post('/api/stock/count', async (c) => {
-    const { location, units, id, age_ms: ageMs } = await entryOf(c, Count)
+    const { location, units, id, age_ms: ageMs } = await entryOf(c, Units)
     const outcome = core.count(location, units, { by: c.get('actor'), id, ageMs })
     return answered(c, { ...location, counted: units, ...(ageMs > 0 && { ageMs }) }, outcome)
   })
   app.post('/api/stock/restock', async (c) => {
-    const { location, units, id } = await entryOf(c, Restock)
-    const outcome = core.restock(location, units, { by: c.get('actor'), id })
-    return answered(c, { ...location, restocked: units }, outcome)
+    const { location, units, id, age_ms: ageMs } = await entryOf(c, Units)
+    const outcome = core.restock(location, units, { by: c.get('actor'), id, ageMs })
+    return answered(c, { ...location, restocked: units, ...(ageMs > 0 && { ageMs }) }, outcome)
   })
   app.post('/api/doors/:door/unlock', async (c) => {
     const door = parse(DoorName, c.req.param('door'), 'door')

@@ -79,7 +79,7 @@ addEventListener('storage', () => {
 
 async function send({ id, hub, what, location, units }: PendingCount, ageMs: number): Promise<Sent> {
   try {
-    const age = what === 'count' && ageMs > AGE_FROM_MS && { age_ms: Math.round(ageMs) }
+    const age = ageMs > AGE_FROM_MS && { age_ms: Math.round(ageMs) }
     await call('POST', `api/stock/${what}`, { location, units, id, hub_id: hub, ...age }, SEND_MS)
     return 'confirmed'
   } catch (error) {
@@ -91,7 +91,7 @@ async function send({ id, hub, what, location, units }: PendingCount, ageMs: num
   }
 }
 
-/** A younger count is sent without its age. */
+/** A younger entry is sent without its age. */
 const AGE_FROM_MS = 2000
 const AGAIN_MS = 5000
 /** The hub books an entry at once. An entry without an answer must not delay later ones. */

@@ -166,3 +166,29 @@ describe('units that a person enters at the hub', () => {
     expect(capacities).toEqual(stockedFacings.map(() => capacity))
   })
 })
+
+describe('a late restock from the page', () => {
+  const row = { cabinet: 1, shelf: 1, row: 3 }
+  const unitsOf = (bench: TestHub): number =>
+    bench.core.stock().find(({ location }) => location.row === row.row)!.quantity
+
+  test('a restock that arrives after a later count of the row is refused, because the count included its units', () => {
+    const bench = TestHub.ready()
+    bench.run(60_000)
+    expect(bench.core.count(row, 4)).toEqual({ ok: true })
+    bench.run(10_000)
+    expect(bench.core.restock(row, 2, { ageMs: 30_000 })).toMatchObject({ ok: false, reason: 'not_now' })
+    expect(unitsOf(bench)).toBe(4)
+    expect(bench.core.restock(row, 2, { ageMs: 5000 })).toEqual({ ok: true })
+    expect(unitsOf(bench)).toBe(6)
+  })
+
+  test('a late count includes the units of an earlier restock that arrived late, too', () => {
+    const bench = TestHub.ready()
+    bench.core.count(row, 2)
+    bench.run(60_000)
+    expect(bench.core.restock(row, 2, { ageMs: 40_000 })).toEqual({ ok: true })
+    expect(bench.core.count(row, 4, { ageMs: 30_000 })).toEqual({ ok: true })
+    expect(unitsOf(bench)).toBe(4)
+  })
+})
