@@ -52,6 +52,7 @@ export const waiting: readonly string[] = [
   'test/browser/shop-failures.test.ts',
   'test/browser/hub-page-tls.test.ts',
   'test/process/guides.test.ts',
+  'test/browser/shop-focus.test.ts',
   'test/browser/shop-lists.test.ts',
   'test/process/wrong-clock.test.ts',
   'test/process/firmware-sale.test.ts',

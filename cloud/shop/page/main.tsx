@@ -1,6 +1,7 @@
 import { PackageOpen, ReceiptText, ShoppingBasket, UserRound } from 'lucide'
 import { type JSX, render } from 'preact'
 import { Icon } from '../../../protocol/ui/icon.tsx'
+import { keepFocus } from '../../../protocol/ui/kept-focus.ts'
 import { pause } from '../../../protocol/ui/live.ts'
 import { Notices } from '../../../protocol/ui/notices.tsx'
 import { ThemeButton } from '../../../protocol/ui/theme.tsx'
@@ -166,7 +167,7 @@ function Shop(): JSX.Element {
 function Unknown(): JSX.Element {
   return (
     <div class="card bg-base-100 p-6 max-w-lg mx-auto w-full grid gap-2" data-unknown>
-      <h1 class="text-xl font-semibold">{words().no_hub}</h1>
+      <h1 class="text-xl font-semibold outline-none">{words().no_hub}</h1>
       <p>{words().no_hub_help}</p>
     </div>
   )
@@ -203,7 +204,9 @@ function Page(): JSX.Element {
 }
 
 hub.subscribe((known) => void (document.title = known ? known.name : 'Larder'))
-render(<Page />, document.getElementById('page')!)
+const page = document.getElementById('page')!
+render(<Page />, page)
+keepFocus(page)
 
 /** Prices, stock, the state of the hub and the customer's orders change: a visible page reads them at this interval, in milliseconds. */
 const READ_MS = 20_000

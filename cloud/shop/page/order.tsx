@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { unwrap } from '../../../protocol/client/client.ts'
 import type { Order } from '../../../protocol/contract/consumer-orders.ts'
 import type { Receipt } from '../../../protocol/contract/receipt.ts'
@@ -129,12 +129,6 @@ export function OrderView({ orderId }: { orderId: number }): JSX.Element {
     }
   }, [userId, orderId])
   const now = order.value
-  const heading = useRef<HTMLHeadingElement>(null)
-  const isShown = now != null
-  // The button that paid is gone. A person with a keyboard continues at the result.
-  useEffect(() => {
-    if (isShown && document.activeElement === document.body) heading.current?.focus()
-  }, [isShown])
   const isMissing = now === null || (session.value && userId == null)
   if (isMissing) return <Missing />
   if (!now) return <p class="quiet p-4">{words().loading}</p>
@@ -142,9 +136,7 @@ export function OrderView({ orderId }: { orderId: number }): JSX.Element {
   const bins = now.bins.join(', ')
   return (
     <article class="card bg-base-100 p-4 grid gap-4 max-w-2xl mx-auto w-full" data-order={orderId}>
-      <h1 ref={heading} class="text-xl font-semibold outline-none" tabindex={-1}>
-        {filled(words().order, { id: orderId })}
-      </h1>
+      <h1 class="text-xl font-semibold outline-none">{filled(words().order, { id: orderId })}</h1>
       <div role="status" class="grid gap-2 text-lg" data-status={now.processing_status_name}>
         <p>{filled(words().status[now.processing_status_name], { bins })}</p>
         <Queue {...now} />
@@ -184,7 +176,7 @@ export function Missing(): JSX.Element {
   if (isSignedOut()) return <SignInFirst title={words().signed_out} why={words().sign_in_orders} />
   return (
     <div class="card bg-base-100 p-6 max-w-lg mx-auto w-full grid gap-3">
-      <h1 class="text-xl font-semibold">{words().no_order}</h1>
+      <h1 class="text-xl font-semibold outline-none">{words().no_order}</h1>
       <button class="btn w-fit" onClick={() => show()}>
         {words().buy_here}
       </button>
@@ -230,7 +222,7 @@ export function OrdersView(): JSX.Element {
   const date = new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'short' })
   return (
     <div class="card bg-base-100 p-4 grid gap-3 max-w-2xl mx-auto w-full">
-      <h1 class="text-xl font-semibold">{words().orders}</h1>
+      <h1 class="text-xl font-semibold outline-none">{words().orders}</h1>
       {orders.length === 0 && (
         <p class="quiet">{past.value || userId == null ? words().orders_none : words().loading}</p>
       )}

@@ -69,7 +69,6 @@ export const isNewCard = (way: string | undefined): boolean =>
 /** Executes one payment at a time, and shows what its form or bank objects to. */
 async function whilePaying(work: () => Promise<void>): Promise<void> {
   if (isPaying.value) return
-  const held = document.activeElement
   isPaying.value = true
   try {
     await work()
@@ -77,14 +76,7 @@ async function whilePaying(work: () => Promise<void>): Promise<void> {
     say((error as Error).message, true)
   } finally {
     isPaying.value = false
-    requestAnimationFrame(() => returnFocus(held))
   }
-}
-
-/** A button loses the focus while it is disabled. */
-function returnFocus(held: Element | null): void {
-  if (document.activeElement === document.body && held instanceof HTMLElement && held.isConnected)
-    held.focus()
 }
 
 /** PENDING_PAYMENT. After a payment that ended unpaid, the order is a cart again. */
