@@ -1,3 +1,4 @@
+import { Identity } from '../../protocol/contract/fields.ts'
 import { roleNames } from '../../protocol/model/scopes.ts'
 import { timestamp } from '../platform/calendar/days.ts'
 import { appendAudits } from '../platform/audit/audit.ts'
@@ -5,7 +6,7 @@ import { lockHubs } from '../platform/credentials/hub-access.ts'
 import { grantRole, listRoles, recordsOfGrant, revokeRole, type Role } from '../platform/credentials/roles.ts'
 import { UsageError } from '../platform/settings/usage-error.ts'
 import { COMMAND_LINE, type CommandLine } from './command-line.ts'
-import { hubsOf, required, requireHubs } from './options.ts'
+import { conform, hubsOf, required, requireHubs } from './options.ts'
 
 const usage = `Usage:
   larder roles grant --identity SUB --role ${roleNames.join('|')} --hubs 1,2|*
@@ -22,7 +23,7 @@ export const roleCommands: CommandLine = {
       store: 'creates',
       options: ['identity', 'role', 'hubs'],
       async run({ q, db, options, runtime }) {
-        const identity = required(options, 'identity')
+        const identity = conform(Identity, required(options, 'identity'), '--identity')
         const given = required(options, 'role')
         const role = roleNames.find((name) => name === given)
         if (!role) throw new UsageError(`no role ${given}; there are: ${roleNames.join(', ')}`)

@@ -8,6 +8,9 @@ import { OrderStatus, type OrderStatusName } from '../model/order-status.ts'
 /** A row's id. */
 export const Id = z.int().min(1)
 
+/** A person's identity at the identity provider (`sub`). White space around a pasted one is removed. */
+export const Identity = z.string().trim().min(1).max(255)
+
 /** Integer cents. */
 export const Cents = z.int()
 

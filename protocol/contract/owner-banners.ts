@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nameText } from '../model/name-text.ts'
 import { Id, HubId, ImageUrl, Success, Message } from './fields.ts'
 import { picture, type Form } from './form.ts'
 import { defineRoutes } from './route.ts'
@@ -16,7 +17,7 @@ export type Banner = z.infer<typeof Banner>
 
 const bannerForm = {
   fields: z.object({
-    name: z.string().min(1).max(200).describe('Name of the banner.'),
+    name: nameText(200).describe('Name of the banner.'),
     order_by: z.int().min(0).max(1_000_000).describe('Display position, lowest first.'),
   }),
   files: { file: picture },

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nameText } from '../model/name-text.ts'
 import { Id, Timestamp, HubId, CreatedAt, Success, Message, Page, Total } from './fields.ts'
 import { MIB, type Form } from './form.ts'
 import { defineRoutes } from './route.ts'
@@ -43,9 +44,9 @@ const Instant = z.iso.datetime({ offset: true, local: true })
 /** O §4.5, `formData`. */
 export const MaintenanceForm = z.object({
   hubId: HubId,
-  name: z.string().min(1).max(200).describe('Title of the report.'),
-  submittedBy: z.string().min(1).max(200).describe('Person who submits the report.'),
-  serviceType: z.string().min(1).max(100).describe('Kind of service, such as `Corrective` or `Preventive`.'),
+  name: nameText(200).describe('Title of the report.'),
+  submittedBy: nameText(200).describe('Person who submits the report.'),
+  serviceType: nameText(100).describe('Kind of service, such as `Corrective` or `Preventive`.'),
   serviceStartTime: Instant.describe('Start of the service (ISO 8601); without an offset in UTC.'),
   timestamp: Instant.describe('Time of submission (ISO 8601); without an offset in UTC.'),
   hubTested: z

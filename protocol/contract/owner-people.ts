@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { nameText } from '../model/name-text.ts'
 import { namedEnum, valuesIn } from '../model/named-enum.ts'
 import { scopes, type RoleName, type Scope } from '../model/scopes.ts'
-import { CreatedAt, Id, Timestamp } from './fields.ts'
+import { CreatedAt, Id, Identity, Timestamp } from './fields.ts'
 import { defineRoutes } from './route.ts'
 
 /** People with a role on an owner's hubs, and the owner's API keys. */
@@ -115,11 +115,7 @@ export const ownerPeopleRoutes = defineRoutes(
       at: 'POST /owners/people',
       auth: write,
       body: z.strictObject({
-        identity: z
-          .string()
-          .min(1)
-          .max(255)
-          .describe('Identity of the person at the identity provider (`sub`).'),
+        identity: Identity.describe('Identity of the person at the identity provider (`sub`).'),
         role: RoleOfPerson,
         hub_ids: HubIds.describe('Numbers of the hubs.'),
       }),

@@ -173,9 +173,9 @@ test('a role can be granted, listed and revoked', async () => {
     hubs: [1, 2],
     created_at: '2026-01-01T00:00:00.000Z',
   }
-  expect(json(await roles('grant', '--identity', 'tess', '--role', 'technician', '--hubs', '1,2'))).toEqual(
-    role,
-  )
+  expect(
+    json(await roles('grant', '--identity', ' tess\n', '--role', 'technician', '--hubs', '1,2')),
+  ).toEqual(role)
   expect(json(await roles('list'))).toEqual([role])
   expect(json(await roles('list', '--identity', 'nobody'))).toEqual([])
   expect(json(await roles('revoke', '1'))).toEqual({ id: 1, revoked: true })

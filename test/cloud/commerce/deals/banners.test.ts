@@ -29,6 +29,12 @@ const banner = (name: string, order: number, content = png): FormPart[] => [
 ]
 
 onEachDatabase('banners', (open) => {
+  test('the name of a banner is stored in its normal form, and a blank name is refused', async () => {
+    const { add } = await gallery(open)
+    expect((await add(banner('  Cold \n drinks ', 1))).json).toMatchObject({ name: 'Cold drinks' })
+    expect((await add(banner(' ', 1))).status).toBe(422)
+  })
+
   test('banners are listed by position, then by age', async () => {
     const { add, call, owner, folder } = await gallery(open)
     const added = await add(banner('b', 2))

@@ -158,6 +158,12 @@ onEachDatabase('maintenance reports', (open) => {
     })
   })
 
+  test('a report with a blank title, person or kind of service is refused', async () => {
+    const { file } = await workshop(open)
+    for (const field of ['name', 'submittedBy', 'serviceType'])
+      expect((await file([formData({ [field]: ' ' })])).status).toBe(422)
+  })
+
   test('media and optional fields of a report may be absent, and times without an offset are UTC', async () => {
     const { file, call, owner } = await workshop(open)
     expect(

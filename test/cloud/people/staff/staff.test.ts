@@ -72,6 +72,13 @@ onEachDatabase('people and keys', (open) => {
     expect(people.data.map(({ identity }) => identity)).toEqual(['b', 'd'])
   })
 
+  test('a pasted identity with white space around it gets the role, and a blank identity is refused', async () => {
+    const { owner } = await openService(open)
+    const role = (identity: string) => owner('POST', 'people', { identity, role: 'analyst', hub_ids: [1] })
+    expect(await role(' demo-analyst\n')).toMatchObject({ status: 201, json: { identity: 'demo-analyst' } })
+    expect((await role(' ')).status).toBe(422)
+  })
+
   test('a key gives people and other keys only scopes that it has itself', async () => {
     const service = await openService(open, { isDemo: true })
     const owner = new TestBrowser(service.cloud.app)
