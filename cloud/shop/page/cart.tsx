@@ -127,7 +127,7 @@ export function CartView(): JSX.Element {
           <Payment order={order} />
           {!isOpen && (
             <button class="btn" onClick={() => void cancel(order.user_id, order.order_id)}>
-              {words().cancel_payment}
+              {words().cancel_order}
             </button>
           )}
         </>

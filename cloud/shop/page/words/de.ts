@@ -25,8 +25,8 @@ const de: Words = {
   total: 'Summe',
   pay: '{price} bezahlen',
   paying: 'Zahlung läuft …',
-  cancel_payment: 'Zahlung abbrechen',
-  payment_open: 'Eine Zahlung ist offen. Zahlen Sie mit einer anderen Karte, oder brechen Sie ab.',
+  payment_open:
+    'Eine Zahlung ist offen. Zahlen Sie mit einer anderen Karte, oder stornieren Sie die Bestellung.',
   payment_ended: 'Die Zeit für die Zahlung ist um. Sie haben nichts bezahlt. Bitte bezahlen Sie noch einmal.',
   pay_with: 'Bezahlen mit',
   wallet: 'Guthaben ({price})',
