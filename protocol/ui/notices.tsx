@@ -32,8 +32,14 @@ function putAway(id: number): void {
   notices.value = notices.value.filter((one) => one.id !== id)
 }
 
+/** Removes the notices of failures that begin with `what`: a new try makes them untrue. */
+export function clearFailures(what = ''): void {
+  notices.value = notices.value.filter(({ isBad, text }) => !isBad || !text.startsWith(what))
+}
+
 /** Executes an action and shows its result. */
 export async function attempt(what: string, work: () => Promise<unknown>): Promise<void> {
+  clearFailures(`${what}: `)
   try {
     await work()
     say(`${what}: done.`)

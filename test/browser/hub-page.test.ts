@@ -26,6 +26,8 @@ describe('the hub’s own page', () => {
       await page.fill('input[name=token]', TOKEN)
       await page.click('button:text-is("Log in")')
       await page.waitForSelector('[data-device="bin-1"]')
+      // The refusal of the former try is no longer true.
+      expect(await page.locator('[data-notice=bad]').count()).toBe(0)
       const stored: string = await page.evaluate(
         'document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)',
       )

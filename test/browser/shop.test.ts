@@ -91,7 +91,7 @@ describe('the shop', () => {
   )
 
   browserTest(
-    'a declined card is explained and costs nothing, and a card that its bank asks for is confirmed',
+    'a declined card is explained until the next try and costs nothing, and a card that its bank asks for is confirmed',
     async () => {
       const { page: shown } = await visit()
       await fill(shown, [1])
@@ -105,6 +105,7 @@ describe('the shop', () => {
       await moving(shown.getByRole('button', { name: 'Confirm the payment' }).click())
       await status(shown, 'QUEUED')
       await expect.poll(focused, { timeout: PATIENCE_MS }).toBe('H1')
+      expect(await shown.getByText('You paid nothing').count()).toBe(0)
     },
     TEST_MS,
   )

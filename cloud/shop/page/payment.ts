@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import type { PaymentMethod, PaymentResult } from '../../../protocol/contract/consumer-payments.ts'
 import { surroundings } from '../../../protocol/client/system.ts'
 import { BrowserStorage } from '../../../protocol/ui/browser-storage.ts'
-import { say } from '../../../protocol/ui/notices.tsx'
+import { clearFailures, say } from '../../../protocol/ui/notices.tsx'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
 import { isOutcome, Unanswered } from '../../../protocol/ui/unanswered.ts'
 import { answerBank, cardOfForm } from './card-form.ts'
@@ -70,6 +70,7 @@ export const isNewCard = (way: string | undefined): boolean =>
 async function whilePaying(work: () => Promise<void>): Promise<void> {
   if (isPaying.value) return
   isPaying.value = true
+  clearFailures()
   try {
     await work()
   } catch (error) {

@@ -3,7 +3,7 @@ import type { HardwareDescription } from '../../../protocol/model/hardware.ts'
 import { call, CallError } from '../../../protocol/ui/call-program.ts'
 import { follow, type Live } from '../../../protocol/ui/live.ts'
 import { epochMs } from '../../../protocol/ui/page-clock.ts'
-import { type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
+import { clearFailures, type NoticeAction, say } from '../../../protocol/ui/notices.tsx'
 import { StoredHubs } from './kept.ts'
 import type { LocalState } from '../local-state.ts'
 import { motionsOf } from '../motions.ts'
@@ -147,6 +147,7 @@ function enterWithoutNetwork(): boolean {
 /** `secret`: the person's PIN, or the hub's shared token. A PIN has only digits, and fewer than a token. */
 export async function signIn(secret: string, name = ''): Promise<void> {
   const body = /^\d{4,12}$/.test(secret) ? { pin: secret } : { token: secret }
+  clearFailures()
   try {
     await call('POST', 'api/login', { ...body, ...(name !== '' && { name }) })
     await enter()
@@ -157,6 +158,7 @@ export async function signIn(secret: string, name = ''): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
+  clearFailures()
   try {
     await call('POST', 'api/logout')
     leave()
