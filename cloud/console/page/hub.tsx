@@ -66,7 +66,7 @@ export function HubPage({ id }: { id: number }): JSX.Element {
                   ) : (
                     <>
                       <div class="flex items-center gap-2 mb-2">
-                        <h2 class="font-semibold grow outline-none" tabindex={-1}>
+                        <h2 class="font-semibold grow" tabindex={-1}>
                           {nameOf(selected.value)}
                         </h2>
                         <button class="btn btn-sm btn-ghost" onClick={() => select(selected.value!)}>

@@ -43,7 +43,7 @@ export function Heading({ text, children }: { text: string; children?: Component
   useEffect(() => headingDrawn(heading.current), [])
   return (
     <div class="flex flex-wrap items-center gap-2 mb-3">
-      <h1 ref={heading} class="text-xl font-semibold grow outline-none" tabindex={-1}>
+      <h1 ref={heading} class="text-xl font-semibold grow" tabindex={-1}>
         {text}
       </h1>
       {children}

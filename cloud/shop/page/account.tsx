@@ -71,7 +71,7 @@ function Moves({ currency }: { currency: string }): JSX.Element | null {
   if (moves.value.length === 0) return null
   return (
     <>
-      <h2 class="text-lg font-semibold outline-none">{words().moves}</h2>
+      <h2 class="text-lg font-semibold">{words().moves}</h2>
       <ul class="grid gap-2" data-moves>
         {moves.value.map(({ id, type, status, amount_cents, order_id, created_at }) => (
           <li key={id} class="flex flex-wrap gap-x-3">
@@ -102,7 +102,7 @@ export function AccountView(): JSX.Element {
   if (!session.value) return <p class="quiet p-4">{words().loading}</p>
   return (
     <div class="card bg-base-100 p-4 grid gap-4 max-w-2xl mx-auto w-full">
-      <h1 class="text-xl font-semibold outline-none">{words().account}</h1>
+      <h1 class="text-xl font-semibold">{words().account}</h1>
       <p class="flex flex-wrap items-center gap-2">
         {filled(words().signed_in, { email: session.value.email ?? '' })}
         <button class="btn btn-sm" onClick={() => void signOut()}>
@@ -115,7 +115,7 @@ export function AccountView(): JSX.Element {
       </div>
       <Deposit currency={currency} />
       <Moves currency={currency} />
-      <h2 class="text-lg font-semibold outline-none">{words().saved_cards}</h2>
+      <h2 class="text-lg font-semibold">{words().saved_cards}</h2>
       {methods.value.length === 0 && <p class="quiet">{words().saved_cards_none}</p>}
       <ul class="grid gap-2">
         {methods.value.map((saved) => (

@@ -107,7 +107,7 @@ export function CartView(): JSX.Element {
       <a class="touch gap-2 lg:hidden" href={shopAddress()} onClick={back}>
         <Icon icon={ArrowLeft} /> {words().back}
       </a>
-      <h2 class="text-lg font-semibold outline-none" tabindex={-1}>
+      <h2 class="text-lg font-semibold" tabindex={-1}>
         {words().cart}
       </h2>
       {!order || order.items.length === 0 ? (

@@ -167,7 +167,7 @@ function Shop(): JSX.Element {
 function Unknown(): JSX.Element {
   return (
     <div class="card bg-base-100 p-6 max-w-lg mx-auto w-full grid gap-2" data-unknown>
-      <h1 class="text-xl font-semibold outline-none">{words().no_hub}</h1>
+      <h1 class="text-xl font-semibold">{words().no_hub}</h1>
       <p>{words().no_hub_help}</p>
     </div>
   )

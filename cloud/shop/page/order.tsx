@@ -136,7 +136,7 @@ export function OrderView({ orderId }: { orderId: number }): JSX.Element {
   const bins = now.bins.join(', ')
   return (
     <article class="card bg-base-100 p-4 grid gap-4 max-w-2xl mx-auto w-full" data-order={orderId}>
-      <h1 class="text-xl font-semibold outline-none">{filled(words().order, { id: orderId })}</h1>
+      <h1 class="text-xl font-semibold">{filled(words().order, { id: orderId })}</h1>
       <div role="status" class="grid gap-2 text-lg" data-status={now.processing_status_name}>
         <p>{filled(words().status[now.processing_status_name], { bins })}</p>
         <Queue {...now} />
@@ -176,7 +176,7 @@ export function Missing(): JSX.Element {
   if (isSignedOut()) return <SignInFirst title={words().signed_out} why={words().sign_in_orders} />
   return (
     <div class="card bg-base-100 p-6 max-w-lg mx-auto w-full grid gap-3">
-      <h1 class="text-xl font-semibold outline-none">{words().no_order}</h1>
+      <h1 class="text-xl font-semibold">{words().no_order}</h1>
       <button class="btn w-fit" onClick={() => show()}>
         {words().buy_here}
       </button>
@@ -222,7 +222,7 @@ export function OrdersView(): JSX.Element {
   const date = new Intl.DateTimeFormat(language.value, { dateStyle: 'medium', timeStyle: 'short' })
   return (
     <div class="card bg-base-100 p-4 grid gap-3 max-w-2xl mx-auto w-full">
-      <h1 class="text-xl font-semibold outline-none">{words().orders}</h1>
+      <h1 class="text-xl font-semibold">{words().orders}</h1>
       {orders.length === 0 && (
         <p class="quiet">{past.value || userId == null ? words().orders_none : words().loading}</p>
       )}

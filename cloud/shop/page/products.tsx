@@ -86,7 +86,7 @@ function ProductCard({ product }: { product: Product }): JSX.Element {
     <li class="card bg-base-100 p-3 grid gap-2 content-between" data-product={id}>
       <div class="grid gap-1">
         <Picture url={product.image_url} large />
-        <h2 class="font-medium break-words outline-none">{name}</h2>
+        <h2 class="font-medium break-words">{name}</h2>
         {product.is_bestseller && (
           <span class="badge badge-soft text-base-content">{words().bestseller}</span>
         )}

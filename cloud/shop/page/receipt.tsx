@@ -72,9 +72,7 @@ function Content({ receipt: { hub: place, ...shown } }: { receipt: Receipt }): J
   ]
   return (
     <>
-      <h1 class="text-xl font-semibold outline-none">
-        {filled(words().receipt_of, { number: shown.receipt_number })}
-      </h1>
+      <h1 class="text-xl font-semibold">{filled(words().receipt_of, { number: shown.receipt_number })}</h1>
       <p>
         {shown.seller}
         <span class="block">{place.name}</span>

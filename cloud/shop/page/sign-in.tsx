@@ -13,7 +13,7 @@ export const isSignedOut = (): boolean => {
 export function SignInFirst({ title, why }: { title: string; why: string }): JSX.Element {
   return (
     <div class="card bg-base-100 p-4 grid gap-3 max-w-2xl mx-auto w-full">
-      <h1 class="text-xl font-semibold outline-none">{title}</h1>
+      <h1 class="text-xl font-semibold">{title}</h1>
       <p>{why}</p>
       <div class="flex flex-wrap gap-2">
         {session.value?.can_sign_in && (
