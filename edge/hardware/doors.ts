@@ -323,6 +323,8 @@ export class Doors {
       door.contact.forget()
       door.blindSince ??= now
     } else {
+      // A contact that flickers may show a door shut that was open before: the first reading must hold like later ones.
+      if (before === undefined && door.wasOpen) door.contact.note(true, now)
       door.contact.note(level === 1, now)
       door.blindSince = undefined
       if (level === 1 && before !== true) door.isForced = door.unlockedAt === undefined

@@ -54,6 +54,25 @@ describe('an open or unlocked fridge door', () => {
     expect(bench.dispenses()).toEqual([])
   })
 
+  test.each(['the hub restarts', 'its line is unreadable for a moment'])(
+    'nothing is dispensed behind an open door with a flickering contact, although %s again and again',
+    (what) => {
+      const bench = opened()
+      bench.fault('blinking_contact', RIGHT)
+      for (let time = 0; time < 7; time += 1) {
+        bench.run(20_070)
+        if (what === 'the hub restarts') bench.restart()
+        else {
+          bench.blindLines.add(`${RIGHT}_door`)
+          bench.run(1000)
+          bench.blindLines.clear()
+        }
+      }
+      bench.run(20_000)
+      expect(bench.dispenses()).toEqual([])
+    },
+  )
+
   test('nothing is dispensed behind an open door after its contact becomes unreadable', () => {
     const bench = opened()
     bench.blindLines.add(`${RIGHT}_door`)
