@@ -50,6 +50,8 @@ export interface FridgeState {
   noted: 'never' | 'before' | 'lately'
   /** An earlier process journaled the last proof, and the fridge has not been proven cold since. */
   isInherited: boolean
+  /** The journal with the last proof was lost while this process ran: the first reading decides. */
+  isLost: boolean
   /** The suspensions of the process until the readings of `meter`. */
   suspensions: number
   /** When this process judged that the fridge must be shut off, in cloud time. The storage may have failed then. */
@@ -295,6 +297,7 @@ export const unknownFridge = (): FridgeState => ({
   openedAt: undefined,
   noted: 'never',
   isInherited: false,
+  isLost: false,
   suspensions: 0,
   shutoffAt: undefined,
   frozenAt: undefined,

@@ -94,7 +94,7 @@ function watchFridge(context: Context, number: number): number | undefined {
     inheritFrozen(context, number)
   }
   const unread = unreadOf(context, number)
-  const proof = unread.why === undefined ? proofOf(memory.meter, proofRules(context)) : undefined
+  const proof = unread.why === undefined ? proofOf(memory.meter, proofRules(context, memory)) : undefined
   if (unread.why !== undefined) memory.unreadable = unread.why
   else if (proof !== undefined) memory.unreadable = undefined
   const now = cloud.now()
@@ -114,6 +114,7 @@ function watchFridge(context: Context, number: number): number | undefined {
   if (verdict.kind === 'shutoff' || hasColdGap(memory, settings.healthShutoffMs)) memory.shutoffAt ??= now
   if (verdict.kind === 'cold' && verdict.isProven) {
     memory.isInherited = false
+    memory.isLost = false
     memory.provenAt = memory.meter.last!.at
   }
   memory.isUnproven = verdict.kind === 'unproven'
@@ -193,24 +194,26 @@ const hasColdGap = ({ provenAt, meter: { run } }: FridgeState, healthShutoffMs: 
   provenAt !== undefined && run !== undefined && run.since - provenAt >= healthShutoffMs
 
 /**
- * The former journal of this hub was lost. It may have contained a shutoff, so the hub sells nothing from a fridge until
- * readings prove that it is cold. A proof of this process stays.
+ * The former journal of this hub was lost. It may have contained a shutoff, so the hub sells nothing from a fridge before it
+ * reads cold, and shuts off a fridge that it finds warm. A proof of this process stays.
  */
 export function loseProofs({ layout, devices, state }: Context): void {
   for (const { number } of layout.fridges) {
     const memory = devices.fridge(number)
     if (memory.provenAt !== undefined) continue
     memory.isInherited = true
+    memory.isLost = true
     const shutoff_at = state.fridges.find(number)?.shutoff_at ?? null
     state.fridges.put({ number, warm_since: LONG_AGO, read_at: LONG_AGO, shutoff_at })
   }
 }
 
-const proofRules = ({ settings }: Context) => ({
-  ...settings.proof,
+function proofRules({ settings }: Context, { isLost }: FridgeState) {
+  // Without a former journal nothing says that the fridge was warm: one cold reading is enough.
+  if (isLost) return { ...settings.proof, coldReadings: 1, coldMs: 0 }
   // A shorter shutoff also needs a shorter proof.
-  coldMs: Math.min(settings.fridgeProofMs, settings.healthShutoffMs / 4),
-})
+  return { ...settings.proof, coldMs: Math.min(settings.fridgeProofMs, settings.healthShutoffMs / 4) }
+}
 
 /**
  * Milliseconds for which a reading is valid. Boards with version 2 of the serial protocol report only

@@ -157,11 +157,9 @@ describe('a hub whose journal was lost', () => {
     expect(status(bench)).toMatchObject({ shutoff: true })
   })
 
-  test('sells the goods of a fridge that proves to be cold', () => {
+  test('sells the goods of a fridge that reads cold', () => {
     const bench = lost(() => {})
     bench.run(30_000)
-    expect(bench.dispenses()).toHaveLength(1)
-    bench.run(MINUTE)
     expect(bench.dispenses()).toHaveLength(2)
     expect(status(bench)).toMatchObject({ shutoff: false })
   })
