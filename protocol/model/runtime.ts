@@ -62,8 +62,8 @@ const POLL_MS = 250
 const LATE = 1 / 16
 
 /**
- * Polls at growing intervals until a condition holds; false if it does not hold within `timeoutMs`. A condition that takes
- * long is asked less often: no more than half of the time.
+ * Polls at growing intervals until a condition holds; false if it does not hold within `timeoutMs`. Each pause is at least as
+ * long as the last question took, so that a slow condition uses at most half of the time.
  */
 export async function holdsWithin(
   clock: Clock,

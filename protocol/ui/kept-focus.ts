@@ -1,5 +1,4 @@
 const isShown = (element: Element): boolean => element.getClientRects().length > 0
-const isDisabled = (element: Element): boolean => element.matches(':disabled')
 
 /** The heading of the nearest part that remains, from the innermost one outwards. */
 function headingNear(parts: readonly Element[]): HTMLElement | undefined {
@@ -32,7 +31,8 @@ export function keepFocus(root: HTMLElement): void {
     const active = document.activeElement
     if (!control || (active !== document.body && active !== control)) return
     if (control.isConnected && isShown(control)) {
-      if (active !== control && !isDisabled(control)) (control as HTMLElement).focus({ preventScroll: true })
+      if (active !== control && !control.matches(':disabled'))
+        (control as HTMLElement).focus({ preventScroll: true })
       return
     }
     const heading = headingNear(parts)

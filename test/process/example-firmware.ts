@@ -9,7 +9,7 @@ export interface ExampleFirmware {
   readonly boards: string
   /** Error output of the programs. */
   complaints(): string
-  /** The programs stand still, as on a busy machine, until `SIGCONT`. */
+  /** Stops the programs, as a busy machine does, or lets them continue. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void
   stop(): Promise<void>
 }

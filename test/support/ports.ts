@@ -18,8 +18,8 @@ function listening(port: number): Promise<Server | undefined> {
 }
 
 /**
- * No other process of the tests, of this run or of another one, chooses ports of this block while this process lives:
- * it listens on the block's first port. So a program that is killed, and soon started again, finds its port free.
+ * Holds a block of ports while this process lives, by listening on the first one. Other processes of the tests, also of
+ * other runs, choose from other blocks. A program that is killed and started again finds its port free.
  */
 async function ownBlock(start: number): Promise<number> {
   for (let tried = 0; tried < BLOCKS; tried += 1) {

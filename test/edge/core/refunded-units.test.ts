@@ -13,6 +13,11 @@ const refund = (wanted: number): CloudEntry => ({
 })
 const cancel: CloudEntry = { kind: 'order.cancel', order_id: uuid(1) }
 
+const ends: [string, CloudEntry][] = [
+  ['refunded', refund(0)],
+  ['cancelled', cancel],
+]
+
 /** The units that fell from the shelves for the order. */
 const fallen = (bench: TestHub): number =>
   bench.entries('stock.dropped').reduce((sum, { delta }) => sum - delta, 0)
@@ -24,34 +29,34 @@ function running(bench: TestHub): void {
   expect(bench.runUntil(isRunning)).toBe(true)
 }
 
-test.each([
-  ['refunded', refund(0)],
-  ['cancelled', cancel],
-])('a unit that was %s while its row failed to move is not dispensed from another row', (_, entry) => {
-  const bench = TestHub.ready()
-  bench.fault('jam_without_motion', 'cabinet-1')
-  bench.queue(1, { 1: 1 })
-  running(bench)
-  bench.apply(entry)
-  bench.runUntil(() => settled(bench))
-  expect(bench.dispenses()).toEqual([])
-  expect(fallen(bench)).toBe(0)
-  expect(bench.entries('order.failed')).toMatchObject([{ lines: [{ dropped: 0, doubtful: 0 }] }])
-})
+test.each(ends)(
+  'a unit that was %s while its row failed to move is not dispensed from another row',
+  (_, entry) => {
+    const bench = TestHub.ready()
+    bench.fault('jam_without_motion', 'cabinet-1')
+    bench.queue(1, { 1: 1 })
+    running(bench)
+    bench.apply(entry)
+    bench.runUntil(() => settled(bench))
+    expect(bench.dispenses()).toEqual([])
+    expect(fallen(bench)).toBe(0)
+    expect(bench.entries('order.failed')).toMatchObject([{ lines: [{ dropped: 0, doubtful: 0 }] }])
+  },
+)
 
-test.each([
-  ['refunded', refund(0)],
-  ['cancelled', cancel],
-])('a unit that was %s while its fall was unconfirmed is not dispensed from another row', (_, entry) => {
-  const bench = TestHub.ready()
-  bench.fault('empty_turn', 'cabinet-1')
-  bench.queue(1, { 1: 1 })
-  bench.runUntil(() => bench.core.orders()[0]?.lines[0]?.doubtful === 1)
-  bench.apply(entry)
-  bench.runUntil(() => settled(bench))
-  expect(bench.dispenses().map(({ device }) => device)).toEqual(['cabinet-1'])
-  expect(bench.entries('order.failed')).toMatchObject([{ lines: [{ dropped: 0, doubtful: 1 }] }])
-})
+test.each(ends)(
+  'a unit that was %s while its fall was unconfirmed is not dispensed from another row',
+  (_, entry) => {
+    const bench = TestHub.ready()
+    bench.fault('empty_turn', 'cabinet-1')
+    bench.queue(1, { 1: 1 })
+    bench.runUntil(() => bench.core.orders()[0]?.lines[0]?.doubtful === 1)
+    bench.apply(entry)
+    bench.runUntil(() => settled(bench))
+    expect(bench.dispenses().map(({ device }) => device)).toEqual(['cabinet-1'])
+    expect(bench.entries('order.failed')).toMatchObject([{ lines: [{ dropped: 0, doubtful: 1 }] }])
+  },
+)
 
 test('a refund of one of two units leaves the other to be dispensed from another row', () => {
   const bench = TestHub.ready()

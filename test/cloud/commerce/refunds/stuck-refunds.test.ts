@@ -59,6 +59,14 @@ async function openAlarms({ context }: Shop) {
     .execute()
   return rows.map(({ details, ...row }) => ({ ...row, details: JSON.parse(details) as object }))
 }
+
+/** The processor completes the pending refunds, which ends their alarms. */
+async function succeed(shop: Shop): Promise<void> {
+  await shop.bank.arrive()
+  await days(shop, 1)
+  expect(await openAlarms(shop)).toEqual([])
+}
+
 const stuck = (id: number) => ({ kind: 'payment_stuck', subject: `refund ${id}`, owner_id: 1, hub_id: 1 })
 
 onEachProcessor('refunds without a final answer of the processor', (open) => {
@@ -88,9 +96,7 @@ onEachProcessor('refunds without a final answer of the processor', (open) => {
     expect(await shop.context.db.kysely.selectFrom('alarms').select('count').execute()).toEqual([
       { count: 1 },
     ])
-    await shop.bank.arrive()
-    await days(shop, 1)
-    expect(await openAlarms(shop)).toEqual([])
+    await succeed(shop)
     expect(await shop.refunds(id)).toMatchObject([{ status: 'succeeded', goal: 'done', given_up_at: null }])
     expect((await shop.order(id)).payment_status).toBe('refunded')
     expect(await shop.bank.refunds()).toMatchObject([{ amount: 271 }])
@@ -175,9 +181,7 @@ onEachProcessor('refunds without a final answer of the processor', (open) => {
     await days(shop, 1)
     const [refund] = await shop.refunds(id)
     expect(await openAlarms(shop)).toMatchObject([stuck(refund!.id)])
-    await shop.bank.arrive()
-    await days(shop, 1)
-    expect(await openAlarms(shop)).toEqual([])
+    await succeed(shop)
   })
 
   test('each stuck refund of an order has an alarm of its own', async () => {
@@ -190,9 +194,7 @@ onEachProcessor('refunds without a final answer of the processor', (open) => {
     // A database server may raise them in any order.
     const subjects = (await openAlarms(shop)).map(({ kind, subject }) => `${kind} ${subject}`)
     expect(subjects.toSorted()).toEqual(ids.map((each) => `payment_stuck refund ${each}`).toSorted())
-    await shop.bank.arrive()
-    await days(shop, 1)
-    expect(await openAlarms(shop)).toEqual([])
+    await succeed(shop)
   })
 
   test('a refund of a person in the pages of the processor that stays pending raises the alarm', async () => {
@@ -235,9 +237,7 @@ onEachProcessor('refunds without a final answer of the processor', (open) => {
       await becomesStuck(shop)
       const [refund] = await shop.refunds(id)
       expect(await openAlarms(shop)).toMatchObject([stuck(refund!.id)])
-      await shop.bank.arrive()
-      await days(shop, 1)
-      expect(await openAlarms(shop)).toEqual([])
+      await succeed(shop)
     },
   )
 
@@ -265,14 +265,12 @@ onEachProcessor('refunds without a final answer of the processor', (open) => {
     const { user_id: userId } = await shop.order(id)
     await shop.work.drain()
     const claims = { phoneNumber: null, email: null, emailVerified: false, anonymous: true, roles: [] }
-    const caller = { kind: 'user', actor: 'x', identity: 'x', claims, userId: userId } as const
-    await deleteUser(shop.services, testMedia(shop.context), { ...caller }, { forfeit: false })
+    const caller = { kind: 'user', actor: 'x', identity: 'x', claims, userId } as const
+    await deleteUser(shop.services, testMedia(shop.context), caller, { forfeit: false })
     await becomesStuck(shop)
     const [refund] = await shop.refunds(id)
     expect(await openAlarms(shop)).toMatchObject([stuck(refund!.id)])
-    await shop.bank.arrive()
-    await days(shop, 1)
-    expect(await openAlarms(shop)).toEqual([])
+    await succeed(shop)
   })
 
   test('a refund that is made in time raises no alarm', async () => {
